@@ -1,0 +1,1 @@
+"""The embedded engine: GGUF models, paged KV state, scheduler. Imports kernels only."""

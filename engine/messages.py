@@ -1,0 +1,342 @@
+"""What crosses the border of the engine thread: frozen dataclasses, commands in and events out.
+
+Life of a turn: `Submit` -> `TurnQueued` -> `TurnRestored` -> `PrefillProgress`* -> `TokenDelta`*
+-> `TurnFinished` | `TurnFailed`. A cancelled turn ends in `TurnFinished` with reason "cancelled".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Literal, NewType
+
+ConversationId = NewType("ConversationId", str)
+TurnId = NewType("TurnId", str)
+
+KvType = Literal["f32", "f16", "bf16", "q8"]
+BackendName = Literal["cpu", "reference", "gpu"]
+FinishReason = Literal["stop", "stop_string", "length", "context", "cancelled"]
+StateTier = Literal["memory", "disk", "none"]
+
+
+class Role(IntEnum):
+    """How a token's KV was computed; part of the page key (DESIGN section 3)."""
+
+    PROMPT = 0
+    GENERATED = 1
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token ids with their roles; both tuples have one entry per token."""
+
+    ids: tuple[int, ...] = ()
+    roles: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.ids + other.ids, self.roles + other.roles)
+
+    @staticmethod
+    def prompt(ids: tuple[int, ...] | list[int]) -> Tokens:
+        return Tokens(tuple(ids), (int(Role.PROMPT),) * len(ids))
+
+    @staticmethod
+    def generated(ids: tuple[int, ...] | list[int]) -> Tokens:
+        return Tokens(tuple(ids), (int(Role.GENERATED),) * len(ids))
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """How a model is run. Sizes in tokens unless said; bytes where the name says so."""
+
+    context: int = 0  # 0: the model's own context length, bounded by memory
+    threads: int = 0  # 0: physical cores
+    prefill_chunk: int = 512
+    kv_type_k: KvType = "f16"
+    kv_type_v: KvType = "f16"
+    backend: BackendName = "cpu"
+    ram_budget_bytes: int = 2 << 30
+    disk_budget_bytes: int = 20 << 30
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Sampling parameters; temperature 0 is greedy. Penalties look at the last `penalty_window` tokens."""
+
+    temperature: float = 0.7
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    repetition_penalty: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    penalty_window: int = 256
+    seed: int = 0
+    max_tokens: int = 512
+    stop: tuple[str, ...] = ()
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LoadModel:
+    path: Path
+    settings: EngineSettings
+    store_folder: Path | None  # None: KV state is kept in memory only
+
+
+@dataclass(frozen=True)
+class Submit:
+    """Run one turn. `tokens` is the whole prompt: stored history spliced with the new segments.
+
+    `shared_tokens`: how many leading tokens belong to the header and documents, for the report
+    "of which shared". `history_tokens`: how many leading tokens the conversation had computed when its
+    last turn ended; what is recomputed below that needs a reason, what lies above is new.
+    """
+
+    turn: TurnId
+    conversation: ConversationId
+    tokens: Tokens
+    sampling: Sampling
+    shared_tokens: int = 0
+    history_tokens: int = 0
+    priority: bool = False  # the conversation the reader looks at goes first
+
+
+@dataclass(frozen=True)
+class Cancel:
+    turn: TurnId
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The reader looks at this conversation: its turns go first and its state is prefetched."""
+
+    conversation: ConversationId
+    tokens: Tokens = field(default_factory=Tokens)
+
+
+@dataclass(frozen=True)
+class SaveState:
+    conversation: ConversationId
+
+
+@dataclass(frozen=True)
+class DropState:
+    """Forget the conversation's KV. `disk` also deletes what no other conversation uses."""
+
+    conversation: ConversationId
+    disk: bool = False
+
+
+@dataclass(frozen=True)
+class ForkState:
+    source: ConversationId
+    target: ConversationId
+
+
+@dataclass(frozen=True)
+class QueryState:
+    """Asks for `StateReport`; `tokens` is the conversation's stored history."""
+
+    request: int
+    conversation: ConversationId
+    tokens: Tokens
+
+
+# --- events --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModelLoading:
+    path: Path
+    stage: str  # e.g. "reading header", "mapping weights"
+
+
+@dataclass(frozen=True)
+class ModelLoaded:
+    """`devices`: one line per device as shown in the status bar; `kv_bytes_per_token` over all layers."""
+
+    path: Path
+    name: str
+    architecture: str
+    context: int
+    devices: tuple[str, ...]
+    weights_bytes: int
+    kv_bytes_per_token: int
+    page_tokens: int
+    fingerprint: str
+    load_ms: float
+
+
+@dataclass(frozen=True)
+class ModelFailed:
+    path: Path
+    what: str
+    why: str
+    next: str
+
+
+@dataclass(frozen=True)
+class TurnQueued:
+    turn: TurnId
+    conversation: ConversationId
+    ahead: int
+
+
+@dataclass(frozen=True)
+class ReusedTokens:
+    """Tokens that were not computed again; `memory` and `disk` exclude each other."""
+
+    memory: int = 0
+    disk: int = 0
+    of_which_shared: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.memory + self.disk
+
+
+@dataclass(frozen=True)
+class ComputedRange:
+    """Tokens that went through the model before the first new one, and why.
+
+    reason: "new" | "not in cache" | "evicted" | "edited" | "last sampled" | "first token" | "damaged" | ...
+    """
+
+    tokens: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class TurnRestored:
+    turn: TurnId
+    conversation: ConversationId
+    reused: ReusedTokens
+    restore_ms: float
+    saved_ms: float  # prefill time avoided, from this machine's measured rate
+
+
+@dataclass(frozen=True)
+class PrefillProgress:
+    turn: TurnId
+    conversation: ConversationId
+    done: int
+    total: int
+    tokens_per_second: float
+
+
+@dataclass(frozen=True)
+class TokenDelta:
+    """Text that is complete UTF-8; `ids` are the tokens behind it (may be several, may be none)."""
+
+    turn: TurnId
+    conversation: ConversationId
+    text: str
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TurnTimings:
+    """Milliseconds on the engine's clock; 0 where a phase did not happen."""
+
+    queue: float = 0.0
+    restore: float = 0.0
+    remove: float = 0.0
+    prefill: float = 0.0
+    first_token: float = 0.0  # from submit to the first sampled token
+    decode: float = 0.0
+    save: float = 0.0
+
+
+@dataclass(frozen=True)
+class TurnFinished:
+    """`generated` holds every sampled token, the end token included; its last one is not in the KV."""
+
+    turn: TurnId
+    conversation: ConversationId
+    reason: FinishReason
+    text: str
+    generated: Tokens
+    prompt_tokens: int
+    reused: ReusedTokens
+    computed: tuple[ComputedRange, ...]
+    timings: TurnTimings
+    bytes_read: int
+    bytes_written: int
+
+
+@dataclass(frozen=True)
+class TurnFailed:
+    turn: TurnId
+    conversation: ConversationId
+    what: str
+    why: str
+    next: str
+
+
+@dataclass(frozen=True)
+class StateReport:
+    """The cache panel's numbers for one conversation.
+
+    `tokens_memory` + `tokens_disk_only` is the longest reusable prefix of `tokens`; bytes by tier count
+    each page once, `bytes_shared` is the part other conversations use too.
+    """
+
+    request: int
+    conversation: ConversationId
+    tokens: int
+    tokens_memory: int
+    tokens_disk_only: int
+    tokens_unsaved: int
+    bytes_memory: int
+    bytes_disk: int
+    bytes_shared: int
+    shared_with: tuple[ConversationId, ...]
+    last_saved: float | None  # unix time
+    rebuild_seconds: float  # what a full prefill would take at the measured rate
+    tier: StateTier
+
+
+@dataclass(frozen=True)
+class EngineStats:
+    """Sent about twice a second while busy and once when idle."""
+
+    weights_bytes: int
+    kv_memory_bytes: int
+    kv_disk_bytes: int
+    running: int
+    waiting: int
+    prefill_rate: float  # tokens per second, 0 when unknown
+    decode_rate: float
+
+
+@dataclass(frozen=True)
+class EngineNotice:
+    """Something the reader should know (a damaged page, a full disk); never a failure of a turn."""
+
+    what: str
+    why: str
+    next: str
+
+
+Command = LoadModel | Submit | Cancel | Focus | SaveState | DropState | ForkState | QueryState
+Event = (
+    ModelLoading
+    | ModelLoaded
+    | ModelFailed
+    | TurnQueued
+    | TurnRestored
+    | PrefillProgress
+    | TokenDelta
+    | TurnFinished
+    | TurnFailed
+    | StateReport
+    | EngineStats
+    | EngineNotice
+)
