@@ -1,0 +1,94 @@
+"""Sampling: logits of one position to one token id.
+
+Order: penalties, top-k, top-p, min-p, temperature, draw. Random numbers come from a counter, (seed, position), so a
+conversation that was saved, restored or regenerated from the same place draws the same tokens (DESIGN section 3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.messages import Sampling
+
+Floats = npt.NDArray[np.float32]
+_MASK = (1 << 64) - 1
+
+
+def uniform(seed: int, position: int) -> float:
+    """A number in [0, 1) that depends on nothing but its arguments.
+
+    Two rounds of the splitmix64 finaliser (Steele, Lea, Flood 2014), the second keyed by the position.
+    """
+    return (_mix(_mix(seed & _MASK) ^ (position & _MASK)) >> 11) / float(1 << 53)
+
+
+def _mix(value: int) -> int:
+    value = (value + 0x9E3779B97F4A7C15) & _MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return value ^ (value >> 31)
+
+
+def sample(logits: Floats, sampling: Sampling, recent: Sequence[int], position: int) -> int:
+    """Picks the token id for `position`.
+
+    Args:
+        logits: [vocabulary] float32; not modified.
+        recent: the ids before `position`, oldest first; the last `penalty_window` of them are penalised.
+    """
+    scores = _penalised(logits, sampling, recent)
+    if sampling.temperature <= 0.0:
+        return int(np.argmax(scores))
+    ids, kept = _candidates(scores, sampling)
+    weights = np.exp((kept - kept[0]) / np.float64(sampling.temperature))
+    threshold = uniform(sampling.seed, position) * float(weights.sum())
+    chosen = int(np.searchsorted(np.cumsum(weights), threshold, side="right"))
+    return int(ids[min(chosen, len(ids) - 1)])
+
+
+def _penalised(logits: Floats, sampling: Sampling, recent: Sequence[int]) -> Floats:
+    """Repetition divides (or multiplies) the score, frequency and presence subtract from it."""
+    neutral = sampling.repetition_penalty == 1.0 and not (
+        sampling.frequency_penalty or sampling.presence_penalty
+    )
+    if neutral or not recent or sampling.penalty_window <= 0:
+        return logits
+    counts = Counter(recent[-sampling.penalty_window :])
+    ids = np.fromiter(counts.keys(), np.int64, len(counts))
+    times = np.fromiter(counts.values(), np.float32, len(counts))
+    scores = logits.copy()
+    picked = scores[ids]
+    factor = np.float32(sampling.repetition_penalty)
+    picked = np.where(picked > 0, picked / factor, picked * factor)
+    scores[ids] = picked - times * sampling.frequency_penalty - sampling.presence_penalty
+    return scores
+
+
+def _candidates(scores: Floats, sampling: Sampling) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """The ids that may be drawn and their scores, best first; at least one."""
+    ids = _top_k(scores, sampling.top_k)
+    kept = scores[ids].astype(np.float64)
+    probabilities = np.exp(kept - kept[0])
+    probabilities /= probabilities.sum()
+    count = len(ids)
+    if sampling.top_p < 1.0:
+        reached = int(np.searchsorted(np.cumsum(probabilities), sampling.top_p, side="left")) + 1
+        count = min(count, reached)
+    if sampling.min_p > 0.0:
+        count = min(count, max(1, int((probabilities >= sampling.min_p * probabilities[0]).sum())))
+    return ids[:count], kept[:count]
+
+
+def _top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
+    """Ids of the k best scores in descending order (ties by id); all of them for k = 0."""
+    if 0 < k < len(scores):
+        best = np.argpartition(scores, len(scores) - k)[len(scores) - k :]
+        best.sort()
+    else:
+        best = np.arange(len(scores))
+    order = np.argsort(-scores[best], kind="stable")
+    return best[order].astype(np.int64)

@@ -1,0 +1,84 @@
+"""Rates of this machine, measured as the engine works, and the clock of one turn."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.messages import TurnTimings
+
+_KEEP = 0.8  # weight of the past in the running mean: a change of load shows after about five steps
+
+
+def now_ms() -> float:
+    return time.perf_counter() * 1e3
+
+
+@dataclass
+class Rates:
+    """Running means in tokens per second; 0 where nothing was measured yet. Kept across runs in `path`."""
+
+    path: Path | None = None
+    prefill: float = 0.0
+    decode: float = 0.0
+
+    @staticmethod
+    def load(path: Path | None) -> Rates:
+        """A missing or damaged file means that nothing is known yet."""
+        if path is None or not path.exists():
+            return Rates(path)
+        try:
+            known = json.loads(path.read_text())
+            return Rates(path, float(known["prefill"]), float(known["decode"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return Rates(path)
+
+    def save(self) -> None:
+        if self.path is None or not self.prefill:
+            return
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text(json.dumps({"prefill": self.prefill, "decode": self.decode}))
+        fresh.replace(self.path)
+
+    def saw_prefill(self, tokens: int, ms: float) -> None:
+        """Chunks under 16 tokens are left out: they measure a step's fixed cost."""
+        if tokens >= 16 and ms > 0:
+            self.prefill = _mean(self.prefill, tokens * 1e3 / ms)
+
+    def saw_decode(self, tokens: int, ms: float) -> None:
+        if tokens and ms > 0:
+            self.decode = _mean(self.decode, tokens * 1e3 / ms)
+
+    def prefill_ms(self, tokens: int) -> float:
+        return tokens * 1e3 / self.prefill if self.prefill else 0.0
+
+
+def _mean(past: float, value: float) -> float:
+    return value if past == 0.0 else _KEEP * past + (1 - _KEEP) * value
+
+
+@dataclass
+class TurnClock:
+    """Collects one turn's phases; `report` is what leaves the engine thread."""
+
+    submitted: float = field(default_factory=now_ms)
+    queue: float = 0.0
+    restore: float = 0.0
+    remove: float = 0.0
+    prefill: float = 0.0
+    first_token: float = 0.0
+    decode: float = 0.0
+    save: float = 0.0
+
+    def admitted(self) -> None:
+        self.queue = now_ms() - self.submitted
+
+    def sampled_first(self) -> None:
+        self.first_token = now_ms() - self.submitted
+
+    def report(self) -> TurnTimings:
+        return TurnTimings(
+            self.queue, self.restore, self.remove, self.prefill, self.first_token, self.decode, self.save
+        )
