@@ -1,0 +1,45 @@
+"""What the reader is told when something does not work: what happened, why, and what to do next."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """A failure in the reader's world (a file, a limit, the network), never a bug of ours.
+
+    Attributes:
+        what: one sentence, what did not work.
+        why: the cause, with the name of the file or the number that is over a limit.
+        next: what the reader can do about it.
+    """
+
+    def __init__(self, what: str, why: str = "", next: str = "") -> None:
+        super().__init__(f"{what} {why}".strip())
+        self.what = what
+        self.why = why
+        self.next = next
+
+    def to_json(self) -> dict[str, str]:
+        return {"what": self.what, "why": self.why, "next": self.next}
+
+
+class Cancelled(Exception):
+    """The reader stopped the work; nothing needs telling."""
+
+
+def as_user_error(error: BaseException) -> UserError:
+    """Any exception as a UserError. Errors of engine and rag carry what, why and next already."""
+    if isinstance(error, UserError):
+        return error
+    what = getattr(error, "what", None)
+    if isinstance(what, str):
+        return UserError(what, str(getattr(error, "why", "")), str(getattr(error, "next", "")))
+    if isinstance(error, OSError):
+        return _from_os_error(error)
+    name = type(error).__name__
+    return UserError("Something went wrong inside Pagekeep.", f"{name}: {error}", "The log has the details.")
+
+
+def _from_os_error(error: OSError) -> UserError:
+    reason = error.strerror or str(error)
+    where = f" ({error.filename})" if error.filename else ""
+    return UserError("A file could not be used.", f"{reason}{where}.", "Check the path, its rights and the disk.")

@@ -1,0 +1,171 @@
+"""What a Workspace reports, as frozen dataclasses, on worker threads and the engine's thread.
+
+Life of a turn: `TurnStarted` -> `TurnPhase`* -> `TurnText`* -> `TurnDone` | `TurnError`. A stopped turn ends in
+`TurnDone` whose message has state "cancelled". Engine events that belong to no turn pass through as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NewType
+
+from app.core.errors import UserError
+from app.core.records import Conversation, Message, MessageId
+from engine.messages import ConversationId, Event, TurnId
+
+if TYPE_CHECKING:
+    from rag import Document, IngestProgress
+
+JobId = NewType("JobId", str)
+Phase = Literal["queued", "retrieving", "restoring", "reading", "answering"]
+
+
+@dataclass(frozen=True)
+class TurnStarted:
+    """The question is stored. `continued`: the answer `assistant_message` goes on from its text so far."""
+
+    turn: TurnId
+    conversation: ConversationId
+    user_message: Message
+    assistant_message: Message
+    continued: bool = False
+
+
+@dataclass(frozen=True)
+class TurnPhase:
+    """`done` of `total`: turns ahead (queued), tokens (restoring, reading, answering); 0 of 0 when unknown."""
+
+    turn: TurnId
+    conversation: ConversationId
+    phase: Phase
+    done: int = 0
+    total: int = 0
+    seconds_left: float | None = None
+
+
+@dataclass(frozen=True)
+class TurnText:
+    turn: TurnId
+    conversation: ConversationId
+    message_id: MessageId
+    delta: str
+
+
+@dataclass(frozen=True)
+class TurnDone:
+    turn: TurnId
+    conversation: ConversationId
+    message: Message
+
+
+@dataclass(frozen=True)
+class TurnError:
+    """The question stays stored. `message`: the answer as far as it came (state "failed"), None before that."""
+
+    turn: TurnId
+    conversation: ConversationId
+    error: UserError
+    message: Message | None = None
+
+
+@dataclass(frozen=True)
+class ConversationChanged:
+    """Title, documents, mode, draft or trash state changed, or the conversation is new."""
+
+    conversation: Conversation
+
+
+@dataclass(frozen=True)
+class ConversationPurged:
+    conversation: ConversationId
+
+
+@dataclass(frozen=True)
+class ImportQueued:
+    job: JobId
+    path: Path
+
+
+@dataclass(frozen=True)
+class ImportProgress:
+    job: JobId
+    progress: IngestProgress
+
+
+@dataclass(frozen=True)
+class ImportDone:
+    """`known`: the document was in the library already, nothing was read again."""
+
+    job: JobId
+    document: Document
+    known: bool = False
+
+
+@dataclass(frozen=True)
+class ImportFailed:
+    job: JobId
+    path: Path
+    error: UserError
+
+
+@dataclass(frozen=True)
+class ImportCancelled:
+    job: JobId
+    path: Path
+
+
+@dataclass(frozen=True)
+class FetchProgress:
+    """Bytes of a download; `total` 0 while unknown. `what` names it for the reader."""
+
+    job: JobId
+    what: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class FetchDone:
+    job: JobId
+    what: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class FetchFailed:
+    """`error` is None when the reader stopped it."""
+
+    job: JobId
+    what: str
+    error: UserError | None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the reader should know that is no failure of what they asked for."""
+
+    what: str
+    why: str
+    next: str
+
+
+WorkspaceEvent = (
+    Event
+    | TurnStarted
+    | TurnPhase
+    | TurnText
+    | TurnDone
+    | TurnError
+    | ConversationChanged
+    | ConversationPurged
+    | ImportQueued
+    | ImportProgress
+    | ImportDone
+    | ImportFailed
+    | ImportCancelled
+    | FetchProgress
+    | FetchDone
+    | FetchFailed
+    | Notice
+)

@@ -1,0 +1,231 @@
+"""What a conversation is made of: frozen records that the store returns and the window shows.
+
+Times are Unix seconds, `ranges` are 0-based page and PDFium character indices, `*_start`/`*_count` are
+indices into Python strings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NewType
+
+from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
+
+MessageId = NewType("MessageId", int)
+Mode = Literal["auto", "whole", "passages"]
+UsedMode = Literal["none", "whole", "passages"]
+MessageRole = Literal["user", "assistant"]
+MessageState = Literal["complete", "partial", "cancelled", "failed"]
+Verified = Literal["exact", "altered", "matched", "not_found"]
+
+
+@dataclass(frozen=True)
+class AttachedDocument:
+    """A document of a conversation, in the order of attaching. `attached`: its date for the prompt as well."""
+
+    document_id: int
+    attached: float
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """`title_fixed`: the reader named it, so the automatic title stays away. `trashed`: when, or None."""
+
+    id: ConversationId
+    title: str
+    created: float
+    updated: float
+    mode: Mode = "auto"
+    instructions: str = ""
+    trashed: float | None = None
+    draft: str = ""
+    title_fixed: bool = False
+    documents: tuple[AttachedDocument, ...] = ()
+
+    @property
+    def document_ids(self) -> tuple[int, ...]:
+        return tuple(document.document_id for document in self.documents)
+
+
+@dataclass(frozen=True)
+class StoredRange:
+    page_index: int
+    char_start: int
+    char_count: int
+
+
+@dataclass(frozen=True)
+class StoredCitation:
+    """A claim of the answer (`answer_start`, `answer_count` in its text) and the passage that holds it.
+
+    `marker` is the number the reader sees, as in [2]; `page_labels` are parallel to `ranges`.
+    """
+
+    marker: int
+    document_id: int
+    document: str
+    ranges: tuple[StoredRange, ...]
+    page_labels: tuple[str, ...]
+    quote: str
+    verified: Verified
+    answer_start: int = 0
+    answer_count: int = 0
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> StoredCitation:
+        ranges = tuple(StoredRange(**item) for item in data["ranges"])
+        return StoredCitation(**{**data, "ranges": ranges, "page_labels": tuple(data["page_labels"])})
+
+
+@dataclass(frozen=True)
+class TokenReport:
+    """Where the tokens of a turn came from; `reused` and `computed` together make up `prompt`."""
+
+    prompt: int = 0
+    reused: ReusedTokens = ReusedTokens()
+    computed: tuple[ComputedRange, ...] = ()
+    generated: int = 0
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> TokenReport:
+        computed = tuple(ComputedRange(**item) for item in data["computed"])
+        return TokenReport(data["prompt"], ReusedTokens(**data["reused"]), computed, data["generated"])
+
+
+@dataclass(frozen=True)
+class PhaseTimes:
+    """Milliseconds; 0 where a phase did not happen."""
+
+    queue: float = 0.0
+    retrieve: float = 0.0
+    restore: float = 0.0
+    remove: float = 0.0
+    prefill: float = 0.0
+    first_token: float = 0.0
+    decode: float = 0.0
+    save: float = 0.0
+
+
+@dataclass(frozen=True)
+class PageUse:
+    """Pages of one document that the model has in its context (0-based), for the coverage strip."""
+
+    document_id: int
+    pages: tuple[int, ...]
+    whole: bool
+
+
+@dataclass(frozen=True)
+class TurnReport:
+    """What the engine did for one answer. `saved_ms`: prefill time avoided, at this machine's measured rate."""
+
+    tokens: TokenReport
+    timings_ms: PhaseTimes
+    mode: UsedMode
+    pages_in_context: tuple[PageUse, ...] = ()
+    finish_reason: str = ""
+    bytes_read: int = 0
+    bytes_written: int = 0
+    saved_ms: float = 0.0
+    model: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> TurnReport:
+        pages = tuple(PageUse(p["document_id"], tuple(p["pages"]), p["whole"]) for p in data["pages_in_context"])
+        parts = {
+            "tokens": TokenReport.from_json(data["tokens"]),
+            "timings_ms": PhaseTimes(**data["timings_ms"]),
+            "pages_in_context": pages,
+        }
+        return TurnReport(**{**data, **parts})
+
+
+@dataclass(frozen=True)
+class PlacedPassages:
+    """Passages of one document that a message put into the context; markers count up from `first_marker`."""
+
+    document_id: int
+    first_marker: int
+    passage_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What a user message put into the context beside its question.
+
+    `documents` came whole, `passages` were found for the question. `instructions`: the text placed with this
+    message, None when none. `shared_tokens`: leading tokens of header and documents (first message only).
+    """
+
+    documents: tuple[PlacedPassages, ...] = ()
+    passages: tuple[PlacedPassages, ...] = ()
+    instructions: str | None = None
+    shared_tokens: int = 0
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Placement:
+        def placed(key: str) -> tuple[PlacedPassages, ...]:
+            items = data[key]
+            return tuple(
+                PlacedPassages(i["document_id"], i["first_marker"], tuple(i["passage_ids"])) for i in items
+            )
+
+        return Placement(placed("documents"), placed("passages"), data["instructions"], data["shared_tokens"])
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message. `tokens` are its exact ids and roles as spliced into the prompt.
+
+    The tokens of all messages of a conversation, in order, are its history: those of a user message begin
+    with the header (first message) or the template's glue and end where the answer begins; those of an answer
+    are the sampled ids, the end token included.
+    """
+
+    id: MessageId
+    conversation: ConversationId
+    role: MessageRole
+    text: str
+    tokens: Tokens
+    created: float
+    state: MessageState = "complete"
+    citations: tuple[StoredCitation, ...] = ()
+    report: TurnReport | None = None
+    placement: Placement = field(default_factory=Placement)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What sending a draft would cost. Tokens exact, except `passage_tokens`, which is an upper bound.
+
+    `new_tokens` + `reused_tokens` = `total`; `seconds` is None while this machine's rate is unknown.
+    `over_by` > 0 exactly when `overflow`; `what_would_drop` then says what does not fit, else "".
+    """
+
+    new_tokens: int
+    reused_tokens: int
+    total: int
+    context: int
+    seconds: float | None
+    overflow: bool
+    what_would_drop: str
+    reused_memory: int = 0
+    reused_disk: int = 0
+    passage_tokens: int = 0
+    over_by: int = 0
+    mode: UsedMode = "none"
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """A conversation that matches a search; `message_id` is None when the title matched.
+
+    `snippet` marks what was found by \\x02 before and \\x03 after it.
+    """
+
+    conversation: Conversation
+    message_id: MessageId | None
+    snippet: str
