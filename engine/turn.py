@@ -1,0 +1,102 @@
+"""One turn on the engine thread: its phase, its sequence, what it reused and what it computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from engine.answer import AnswerText
+from engine.kv.cache import Restore
+from engine.kv.sequence import Sequence
+from engine.messages import (
+    ComputedRange,
+    FinishReason,
+    ReusedTokens,
+    Role,
+    Submit,
+    Tokens,
+    TurnFinished,
+)
+from engine.timings import TurnClock
+
+
+class Phase(Enum):
+    WAITING = auto()
+    RESTORING = auto()
+    PREFILL = auto()
+    DECODE = auto()
+    DONE = auto()
+
+
+@dataclass
+class Turn:
+    """Owned by the scheduler. `sequence` is None until the turn was admitted."""
+
+    request: Submit
+    answer: AnswerText
+    clock: TurnClock = field(default_factory=TurnClock)
+    phase: Phase = Phase.WAITING
+    sequence: Sequence | None = None
+    restore: Restore | None = None
+    reused: ReusedTokens = field(default_factory=ReusedTokens)
+    computed: tuple[ComputedRange, ...] = ()
+    generated: list[int] = field(default_factory=list)
+    bytes_read: int = 0
+
+    @property
+    def prompt(self) -> Tokens:
+        return self.request.tokens
+
+    @property
+    def kv(self) -> Sequence:
+        assert self.sequence is not None, "the turn was not admitted"
+        return self.sequence
+
+    @property
+    def position(self) -> int:
+        """Position of the next token to be sampled."""
+        return len(self.prompt) + len(self.generated)
+
+    def recent(self, window: int) -> list[int]:
+        """The last `window` ids before the next token, prompt included."""
+        missing = window - len(self.generated)
+        head = self.prompt.ids[-missing:] if missing > 0 else ()
+        return [*head, *self.generated[-window:]]
+
+    def finished(self, reason: FinishReason, bytes_written: int) -> TurnFinished:
+        return TurnFinished(
+            turn=self.request.turn,
+            conversation=self.request.conversation,
+            reason=reason,
+            text=self.answer.text,
+            generated=Tokens.generated(self.generated),
+            prompt_tokens=len(self.prompt),
+            reused=self.reused,
+            computed=self.computed,
+            timings=self.clock.report(),
+            bytes_read=self.bytes_read,
+            bytes_written=bytes_written,
+        )
+
+
+def explain_computed(request: Submit, reused: int, missing_reason: str) -> tuple[ComputedRange, ...]:
+    """Splits what has to be computed into ranges with a reason each.
+
+    Below `history_tokens` the conversation had its KV once, so `missing_reason` says what became of it. The first token
+    above is the last one sampled in the turn before: it was never fed to the model. The rest is new.
+    """
+    total, history = len(request.tokens), request.history_tokens
+    ranges = [ComputedRange(max(0, min(history, total) - reused), missing_reason)]
+    above = max(reused, history)
+    if 0 < above == history < total and request.tokens.roles[above] == Role.GENERATED:
+        ranges.append(ComputedRange(1, "last sampled"))
+        above += 1
+    ranges.append(ComputedRange(total - above, "new"))
+    if reused == total:
+        ranges = [ComputedRange(1, "first token")]
+    return tuple(entry for entry in ranges if entry.tokens > 0)
+
+
+def split_reused(memory: int, disk: int, shared_tokens: int) -> ReusedTokens:
+    """`shared_tokens` leading tokens belong to the header and the documents."""
+    return ReusedTokens(memory, disk, of_which_shared=min(memory + disk, shared_tokens))
