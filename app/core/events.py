@@ -1,7 +1,7 @@
 """What a Workspace reports, as frozen dataclasses, on worker threads and the engine's thread.
 
-Life of a turn: `TurnStarted` -> `TurnPhase`* -> `TurnText`* -> `TurnDone` | `TurnError`. A stopped turn ends in
-`TurnDone` whose message has state "cancelled". Engine events that belong to no turn pass through as they are.
+Life of a turn: `TurnStarted` -> `TurnPhase`* -> `TurnText`* -> `TurnDone` | `TurnError`. A stopped turn ends
+in `TurnDone` whose message has state "cancelled". Engine events that belong to no turn pass through.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TurnStarted:
 
 @dataclass(frozen=True)
 class TurnPhase:
-    """`done` of `total`: turns ahead (queued), tokens (restoring, reading, answering); 0 of 0 when unknown."""
+    """`done` of `total`: turns ahead (queued) or tokens (restoring, reading, answering); 0 of 0: unknown."""
 
     turn: TurnId
     conversation: ConversationId
@@ -61,7 +61,7 @@ class TurnDone:
 
 @dataclass(frozen=True)
 class TurnError:
-    """The question stays stored. `message`: the answer as far as it came (state "failed"), None before that."""
+    """The question stays stored. `message`: the answer as far as it came (state "failed"), or None."""
 
     turn: TurnId
     conversation: ConversationId

@@ -49,9 +49,7 @@ def stop_logging() -> None:
         handler.close()
 
 
-def _log_uncaught(
-    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
-) -> None:
+def _log_uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
     if not issubclass(kind, KeyboardInterrupt):
         logging.getLogger("pagekeep").error("uncaught", exc_info=(kind, error, traceback))
     sys.__excepthook__(kind, error, traceback)

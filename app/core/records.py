@@ -21,7 +21,7 @@ Verified = Literal["exact", "altered", "matched", "not_found"]
 
 @dataclass(frozen=True)
 class AttachedDocument:
-    """A document of a conversation, in the order of attaching. `attached`: its date for the prompt as well."""
+    """A document of a conversation, in the order of attaching; `attached` is also its date for the prompt."""
 
     document_id: int
     attached: float
@@ -82,7 +82,7 @@ class TokenReport:
     """Where the tokens of a turn came from; `reused` and `computed` together make up `prompt`."""
 
     prompt: int = 0
-    reused: ReusedTokens = ReusedTokens()
+    reused: ReusedTokens = field(default_factory=ReusedTokens)
     computed: tuple[ComputedRange, ...] = ()
     generated: int = 0
 
@@ -117,7 +117,7 @@ class PageUse:
 
 @dataclass(frozen=True)
 class TurnReport:
-    """What the engine did for one answer. `saved_ms`: prefill time avoided, at this machine's measured rate."""
+    """What the engine did for one answer. `saved_ms`: prefill avoided, at this machine's measured rate."""
 
     tokens: TokenReport
     timings_ms: PhaseTimes
@@ -134,7 +134,9 @@ class TurnReport:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> TurnReport:
-        pages = tuple(PageUse(p["document_id"], tuple(p["pages"]), p["whole"]) for p in data["pages_in_context"])
+        pages = tuple(
+            PageUse(p["document_id"], tuple(p["pages"]), p["whole"]) for p in data["pages_in_context"]
+        )
         parts = {
             "tokens": TokenReport.from_json(data["tokens"]),
             "timings_ms": PhaseTimes(**data["timings_ms"]),

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from app.core.events import JobId, WorkspaceEvent
 from app.core.paths import Paths
-from app.core.records import Conversation, Message, Mode, Price
+from app.core.records import Conversation, Mode, Price
 from app.core.settings import Settings
 from engine.messages import ConversationId, TurnId
 
 if TYPE_CHECKING:
+    from engine.client import EngineClient
+
     from app.core.catalog import ModelCatalog
     from app.core.conversations import ConversationStore
-    from engine.client import EngineClient
-    from rag import Document, Library
+    from rag import Library
 
 
 class Workspace:
@@ -31,7 +32,9 @@ class Workspace:
     one on the same folder. `close` must be called; it stops running work and saves KV state.
     """
 
-    def __init__(self, paths: Paths, on_event: Callable[[WorkspaceEvent], None], settings: Settings | None = None):
+    def __init__(
+        self, paths: Paths, on_event: Callable[[WorkspaceEvent], None], settings: Settings | None = None
+    ):
         """`settings` None: those stored in `paths` (a damaged file gives a Notice event)."""
         raise NotImplementedError
 

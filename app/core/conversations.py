@@ -1,0 +1,324 @@
+"""ConversationStore: conversations and messages with their text and exact token ids. This is the truth.
+
+The KV store is a cache of what is here. Everything is written before it is reported; a partial answer is
+written while it streams, so that after a crash text and ids agree and the answer can go on.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import sqlite_utils
+
+from app.core import leases
+from app.core.database import MigratedDatabase
+from app.core.errors import UserError
+from app.core.records import (
+    AttachedDocument,
+    Conversation,
+    Message,
+    MessageId,
+    MessageRole,
+    MessageState,
+    Mode,
+    Placement,
+    SearchHit,
+    StoredCitation,
+    TurnReport,
+)
+from app.core.rows import conversation_from_row, message_from_row, message_values, token_blobs
+from app.core.schema import MIGRATIONS
+from app.core.titles import UNTITLED, title_from_question
+from engine.messages import ConversationId, Tokens
+
+SEARCH_LIMIT = 100
+
+
+class ConversationStore:
+    """Usable from every thread and from several processes. Methods raise UserError for an unknown id."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens or creates `path`. Raises UserError when it is newer than this version or damaged."""
+        self._database = MigratedDatabase(path, MIGRATIONS, "The conversations")
+
+    def close(self) -> None:
+        self._database.close()
+
+    # --- conversations ------------------------------------------------------------------------------
+    def create(
+        self, title: str = "", documents: Sequence[int] = (), mode: Mode = "auto", instructions: str = ""
+    ) -> Conversation:
+        """A new conversation at the top of the list; without a title it is named by its first question."""
+        now = time.time()
+        identifier = ConversationId(uuid.uuid4().hex)
+        row = {"id": identifier, "title": title or UNTITLED, "title_fixed": int(bool(title)), "created": now}
+        with self._database.transaction() as db:
+            db.table("conversations").insert(
+                {**row, "updated": now, "mode": mode, "instructions": instructions}, pk="id"
+            )
+            for document in documents:
+                _attach(db, identifier, document)
+        return self.get(identifier)
+
+    def get(self, conversation: ConversationId) -> Conversation:
+        with self._database.reading() as db:
+            return _conversation(db, conversation)
+
+    def list(self, trashed: bool = False) -> tuple[Conversation, ...]:
+        """Most recently used first; the trash instead when `trashed`."""
+        test = "IS NOT NULL" if trashed else "IS NULL"
+        with self._database.reading() as db:
+            rows = list(
+                db.table("conversations").rows_where(f"trashed {test}", order_by="updated DESC, rowid DESC")
+            )
+            return tuple(conversation_from_row(row, _documents(db, row["id"])) for row in rows)
+
+    def find(self, title: str) -> Conversation | None:
+        """The latest conversation, not in the trash, whose id or exact title this is."""
+        where = "trashed IS NULL AND (id = ? OR title = ?)"
+        with self._database.reading() as db:
+            for row in db.table("conversations").rows_where(
+                where, [title, title], order_by="updated DESC", limit=1
+            ):
+                return conversation_from_row(row, _documents(db, row["id"]))
+        return None
+
+    def rename(self, conversation: ConversationId, title: str) -> Conversation:
+        title = " ".join(title.split())
+        if not title:
+            raise UserError(
+                "A conversation needs a name.", "The name was empty.", "Type at least one letter."
+            )
+        return self._change(conversation, title=title, title_fixed=1)
+
+    def set_mode(self, conversation: ConversationId, mode: Mode) -> Conversation:
+        return self._change(conversation, mode=mode)
+
+    def set_instructions(self, conversation: ConversationId, instructions: str) -> Conversation:
+        return self._change(conversation, instructions=instructions.strip())
+
+    def set_draft(self, conversation: ConversationId, draft: str) -> Conversation:
+        return self._change(conversation, draft=draft)
+
+    def trash(self, conversation: ConversationId) -> Conversation:
+        return self._change(conversation, trashed=time.time())
+
+    def restore(self, conversation: ConversationId) -> Conversation:
+        return self._change(conversation, trashed=None)
+
+    def purge(self, conversation: ConversationId) -> None:
+        """Deletes for good; only what is in the trash, so that undo always had its chance."""
+        with self._database.transaction() as db:
+            if _conversation(db, conversation).trashed is None:
+                raise UserError(
+                    "Only the trash can be emptied.", "The conversation is still in use.", "Delete it first."
+                )
+            db.table("conversations").delete(conversation)
+
+    def attach(self, conversation: ConversationId, document: int) -> Conversation:
+        """At the end of the conversation's documents; attaching twice changes nothing."""
+        with self._database.transaction() as db:
+            _conversation(db, conversation)
+            _attach(db, conversation, document)
+        return self.get(conversation)
+
+    def detach(self, conversation: ConversationId, document: int) -> Conversation:
+        where = "conversation = ? AND document = ?"
+        with self._database.transaction() as db:
+            db.table("conversation_documents").delete_where(where, [conversation, document])
+        return self.get(conversation)
+
+    def using(self, document: int) -> tuple[Conversation, ...]:
+        """Conversations that a document is attached to."""
+        with self._database.reading() as db:
+            rows = list(db.table("conversation_documents").rows_where("document = ?", [document]))
+            return tuple(_conversation(db, row["conversation"]) for row in rows)
+
+    def fork(self, conversation: ConversationId, title: str = "") -> Conversation:
+        """A copy with a history of its own; answers that were put aside by regenerating stay behind."""
+        source = self.get(conversation)
+        copy = self.create(title, source.document_ids, source.mode, source.instructions)
+        columns = "role, text, ids, roles, created, state, citations, report, placement"
+        with self._database.transaction() as db:
+            db.execute(
+                f"INSERT INTO messages (conversation, {columns}) SELECT ?, {columns} FROM messages "
+                "WHERE conversation = ? AND superseded IS NULL ORDER BY id",
+                [copy.id, conversation],
+            )
+            db.execute(
+                "UPDATE conversations SET (tokenizer, computed) = "
+                "(SELECT tokenizer, computed FROM conversations WHERE id = ?) WHERE id = ?",
+                [conversation, copy.id],
+            )
+        return copy if title else self._change(copy.id, title=f"{source.title} (fork)", title_fixed=1)
+
+    # --- messages -----------------------------------------------------------------------------------
+    def messages(self, conversation: ConversationId) -> tuple[Message, ...]:
+        """In order; answers that were replaced by regenerating are left out."""
+        where = "conversation = ? AND superseded IS NULL"
+        with self._database.reading() as db:
+            rows = db.table("messages").rows_where(where, [conversation], order_by="id")
+            return tuple(message_from_row(row) for row in rows)
+
+    def message(self, message: MessageId) -> Message:
+        with self._database.reading() as db:
+            return _message(db, message)
+
+    def append(
+        self,
+        conversation: ConversationId,
+        role: MessageRole,
+        text: str,
+        tokens: Tokens,
+        state: MessageState = "complete",
+        placement: Placement | None = None,
+    ) -> Message:
+        """Stores a message at the end. The first question names a conversation that has no name yet."""
+        new = Message(MessageId(0), conversation, role, text, tokens, time.time(), state)
+        new = replace(new, placement=placement or Placement())
+        with self._database.transaction() as db:
+            title = _conversation(db, conversation)
+            identifier = db.table("messages").insert(message_values(new), pk="id").last_pk
+            changes: dict[str, Any] = {"updated": new.created}
+            if role == "user" and title.title == UNTITLED and not title.title_fixed:
+                changes["title"] = title_from_question(text)
+            db.table("conversations").update(conversation, changes)
+        return replace(new, id=MessageId(int(str(identifier))))
+
+    def update_answer(self, message: MessageId, text: str, tokens: Tokens, state: MessageState) -> None:
+        """The answer so far: text and ids together, in one transaction."""
+        values = {"text": text, **token_blobs(tokens), "state": state}
+        with self._database.transaction() as db:
+            db.table("messages").update(message, values)
+
+    def finish_answer(
+        self, message: Message, citations: Sequence[StoredCitation], report: TurnReport | None
+    ) -> Message:
+        """Stores the final answer with its citations and report; returns it as stored."""
+        done = replace(message, citations=tuple(citations), report=report)
+        with self._database.transaction() as db:
+            db.table("messages").update(message.id, message_values(done))
+            db.table("conversations").update(message.conversation, {"updated": time.time()})
+        return done
+
+    def set_tokens(self, tokens: Sequence[tuple[MessageId, Tokens, Placement]]) -> None:
+        """New ids for old texts, after a change to a model with another tokenizer."""
+        import json
+        from dataclasses import asdict
+
+        with self._database.transaction() as db:
+            for message, ids, placement in tokens:
+                values = {**token_blobs(ids), "placement": json.dumps(asdict(placement), ensure_ascii=False)}
+                db.table("messages").update(message, values)
+
+    def supersede(self, message: MessageId) -> None:
+        """Puts an answer aside: it leaves the conversation, its text stays in the file."""
+        with self._database.transaction() as db:
+            db.table("messages").update(message, {"superseded": time.time()})
+
+    def superseded_count(self, conversation: ConversationId) -> int:
+        with self._database.reading() as db:
+            return int(
+                db.table("messages").count_where(
+                    "conversation = ? AND superseded IS NOT NULL", [conversation]
+                )
+            )
+
+    # --- what the engine computed -------------------------------------------------------------------
+    def computed(self, conversation: ConversationId) -> tuple[str, int]:
+        """(tokenizer identity of the stored ids, leading tokens that had KV when the last turn ended)."""
+        with self._database.reading() as db:
+            row = db.table("conversations").get(conversation)
+            return row["tokenizer"], row["computed"]
+
+    def set_computed(self, conversation: ConversationId, tokenizer: str, computed: int) -> None:
+        with self._database.transaction() as db:
+            db.table("conversations").update(conversation, {"tokenizer": tokenizer, "computed": computed})
+
+    # --- search -------------------------------------------------------------------------------------
+    def search(self, text: str, limit: int = SEARCH_LIMIT) -> tuple[SearchHit, ...]:
+        """Conversations with all words of `text` in title or a message, the last a prefix. Titles first."""
+        query = _match_expression(text)
+        if not query:
+            return ()
+        with self._database.reading() as db:
+            rows = list(db.query(_SEARCH_TITLES, {"query": query, "limit": limit}))
+            rows += db.query(_SEARCH_MESSAGES, {"query": query, "limit": limit})
+            return tuple(
+                SearchHit(_conversation(db, row["conversation"]), row["message"], row["snippet"])
+                for row in rows[:limit]
+            )
+
+    # --- lease --------------------------------------------------------------------------------------
+    @contextmanager
+    def lease(self, conversation: ConversationId) -> Iterator[None]:
+        """This process continues the conversation. Raises UserError while another living process does."""
+        leases.take(self._database, conversation)
+        try:
+            yield
+        finally:
+            leases.give_back(self._database, conversation)
+
+    def leased_by(self, conversation: ConversationId) -> int | None:
+        """Process id of the living process that continues the conversation now, or None."""
+        return leases.holder(self._database, conversation)
+
+    def _change(self, conversation: ConversationId, **values: Any) -> Conversation:
+        with self._database.transaction() as db:
+            _conversation(db, conversation)
+            db.table("conversations").update(conversation, values)
+            return _conversation(db, conversation)
+
+
+_SEARCH_TITLES = """
+SELECT c.id AS conversation, NULL AS message, highlight(title_words, 0, char(2), char(3)) AS snippet
+FROM title_words JOIN conversations c ON c.rowid = title_words.rowid
+WHERE title_words MATCH :query AND c.trashed IS NULL ORDER BY c.updated DESC LIMIT :limit
+"""
+_SEARCH_MESSAGES = """
+SELECT m.conversation, m.id AS message, snippet(message_words, 0, char(2), char(3), '…', 16) AS snippet
+FROM message_words JOIN messages m ON m.id = message_words.rowid JOIN conversations c ON c.id = m.conversation
+WHERE message_words MATCH :query AND c.trashed IS NULL AND m.superseded IS NULL
+ORDER BY rank LIMIT :limit
+"""
+
+
+def _match_expression(text: str) -> str:
+    """Every word quoted (no FTS5 syntax from the reader), the last one as a prefix: it may still be typed."""
+    words = ['"' + word.replace('"', '""') + '"' for word in text.split() if any(c.isalnum() for c in word)]
+    return " ".join([*words[:-1], words[-1] + "*"]) if words else ""
+
+
+def _conversation(db: sqlite_utils.Database, conversation: str) -> Conversation:
+    for row in db.table("conversations").rows_where("id = ?", [conversation]):
+        return conversation_from_row(row, _documents(db, conversation))
+    raise UserError(
+        "The conversation is not there.", f"No conversation has the id {conversation}.", "Choose another."
+    )
+
+
+def _documents(db: sqlite_utils.Database, conversation: str) -> tuple[AttachedDocument, ...]:
+    rows = db.table("conversation_documents").rows_where("conversation = ?", [conversation], order_by="place")
+    return tuple(AttachedDocument(row["document"], row["attached"]) for row in rows)
+
+
+def _message(db: sqlite_utils.Database, message: int) -> Message:
+    for row in db.table("messages").rows_where("id = ?", [message]):
+        return message_from_row(row)
+    raise UserError(
+        "The message is not there.", f"No message has the id {message}.", "Open the conversation again."
+    )
+
+
+def _attach(db: sqlite_utils.Database, conversation: str, document: int) -> None:
+    db.execute(
+        "INSERT OR IGNORE INTO conversation_documents (conversation, document, place, attached) "
+        "VALUES (?, ?, (SELECT coalesce(max(place), 0) + 1 FROM conversation_documents WHERE conversation = ?), ?)",
+        [conversation, document, conversation, time.time()],
+    )

@@ -1,0 +1,77 @@
+"""Rows of conversations.db to records and back. Token ids are little-endian int32, roles are bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from app.core.records import (
+    AttachedDocument,
+    Conversation,
+    Message,
+    MessageId,
+    Placement,
+    StoredCitation,
+    TurnReport,
+)
+from engine.messages import ConversationId, Tokens
+
+
+def conversation_from_row(row: dict[str, Any], documents: tuple[AttachedDocument, ...]) -> Conversation:
+    return Conversation(
+        id=ConversationId(row["id"]),
+        title=row["title"],
+        created=row["created"],
+        updated=row["updated"],
+        mode=row["mode"],
+        instructions=row["instructions"],
+        trashed=row["trashed"],
+        draft=row["draft"],
+        title_fixed=bool(row["title_fixed"]),
+        documents=documents,
+    )
+
+
+def message_from_row(row: dict[str, Any]) -> Message:
+    report = row["report"]
+    return Message(
+        id=MessageId(row["id"]),
+        conversation=ConversationId(row["conversation"]),
+        role=row["role"],
+        text=row["text"],
+        tokens=tokens_from_blobs(row["ids"], row["roles"]),
+        created=row["created"],
+        state=row["state"],
+        citations=tuple(StoredCitation.from_json(item) for item in json.loads(row["citations"])),
+        report=None if report is None else TurnReport.from_json(json.loads(report)),
+        placement=Placement.from_json(json.loads(row["placement"])),
+    )
+
+
+def message_values(message: Message) -> dict[str, Any]:
+    """The columns of a message without its id."""
+    return {
+        "conversation": message.conversation,
+        "role": message.role,
+        "text": message.text,
+        **token_blobs(message.tokens),
+        "created": message.created,
+        "state": message.state,
+        "citations": json.dumps([asdict(citation) for citation in message.citations], ensure_ascii=False),
+        "report": None if message.report is None else json.dumps(message.report.to_json()),
+        "placement": json.dumps(asdict(message.placement), ensure_ascii=False),
+    }
+
+
+def token_blobs(tokens: Tokens) -> dict[str, bytes]:
+    ids = np.asarray(tokens.ids, dtype="<i4").tobytes()
+    return {"ids": ids, "roles": np.asarray(tokens.roles, dtype=np.uint8).tobytes()}
+
+
+def tokens_from_blobs(ids: bytes, roles: bytes) -> Tokens:
+    return Tokens(
+        tuple(np.frombuffer(ids, dtype="<i4").tolist()), tuple(np.frombuffer(roles, dtype=np.uint8).tolist())
+    )

@@ -1,0 +1,64 @@
+"""Tables of conversations.db. Migrations are numbered by their place and never change once released."""
+
+from __future__ import annotations
+
+import sqlite_utils
+
+_FIRST = """
+CREATE TABLE conversations (
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, title_fixed INTEGER NOT NULL DEFAULT 0,
+    created REAL NOT NULL, updated REAL NOT NULL, mode TEXT NOT NULL DEFAULT 'auto',
+    instructions TEXT NOT NULL DEFAULT '', trashed REAL, draft TEXT NOT NULL DEFAULT '',
+    tokenizer TEXT NOT NULL DEFAULT '', computed INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE conversation_documents (
+    conversation TEXT NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+    document INTEGER NOT NULL, place INTEGER NOT NULL, attached REAL NOT NULL,
+    PRIMARY KEY (conversation, document)
+);
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation TEXT NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+    role TEXT NOT NULL, text TEXT NOT NULL, ids BLOB NOT NULL, roles BLOB NOT NULL,
+    created REAL NOT NULL, state TEXT NOT NULL, citations TEXT NOT NULL, report TEXT, placement TEXT NOT NULL,
+    superseded REAL
+);
+CREATE INDEX messages_by_conversation ON messages (conversation, id);
+CREATE TABLE leases (
+    conversation TEXT PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
+    pid INTEGER NOT NULL, started REAL NOT NULL, taken REAL NOT NULL
+);
+"""
+
+# Words are indexed in tables of their own; triggers keep them in step with every way of writing.
+_WORDS = """
+CREATE VIRTUAL TABLE message_words USING fts5(
+    text, content='messages', content_rowid='id', tokenize='unicode61 remove_diacritics 2');
+CREATE TRIGGER message_words_insert AFTER INSERT ON messages BEGIN
+    INSERT INTO message_words(rowid, text) VALUES (new.id, new.text); END;
+CREATE TRIGGER message_words_delete AFTER DELETE ON messages BEGIN
+    INSERT INTO message_words(message_words, rowid, text) VALUES ('delete', old.id, old.text); END;
+CREATE TRIGGER message_words_update AFTER UPDATE OF text ON messages BEGIN
+    INSERT INTO message_words(message_words, rowid, text) VALUES ('delete', old.id, old.text);
+    INSERT INTO message_words(rowid, text) VALUES (new.id, new.text); END;
+CREATE VIRTUAL TABLE title_words USING fts5(
+    title, content='conversations', content_rowid='rowid', tokenize='unicode61 remove_diacritics 2');
+CREATE TRIGGER title_words_insert AFTER INSERT ON conversations BEGIN
+    INSERT INTO title_words(rowid, title) VALUES (new.rowid, new.title); END;
+CREATE TRIGGER title_words_delete AFTER DELETE ON conversations BEGIN
+    INSERT INTO title_words(title_words, rowid, title) VALUES ('delete', old.rowid, old.title); END;
+CREATE TRIGGER title_words_update AFTER UPDATE OF title ON conversations BEGIN
+    INSERT INTO title_words(title_words, rowid, title) VALUES ('delete', old.rowid, old.title);
+    INSERT INTO title_words(rowid, title) VALUES (new.rowid, new.title); END;
+"""
+
+
+def _conversations(db: sqlite_utils.Database) -> None:
+    db.executescript(_FIRST)
+
+
+def _search(db: sqlite_utils.Database) -> None:
+    db.executescript(_WORDS)
+
+
+MIGRATIONS = (_conversations, _search)
