@@ -72,14 +72,17 @@ class GgufFile:
     ) -> None:
         self.close()
 
-    def address(self, name: str) -> int:
+    def address(self, tensor: str | TensorInfo) -> int:
         """The absolute address of the tensor's first byte, valid until close()."""
-        return self._base + self.tensors[name].offset
+        return self._base + self._info(tensor).offset
 
-    def raw(self, name: str) -> npt.NDArray[np.uint8]:
+    def raw(self, tensor: str | TensorInfo) -> npt.NDArray[np.uint8]:
         """The tensor's bytes: a read-only view over the mapping, no copy."""
-        info = self.tensors[name]
+        info = self._info(tensor)
         return self._bytes[info.offset : info.offset + info.nbytes]
+
+    def _info(self, tensor: str | TensorInfo) -> TensorInfo:
+        return self.tensors[tensor] if isinstance(tensor, str) else tensor
 
     def rows_cols(self, name: str) -> tuple[int, int]:
         """(rows, elements per row); further dimensions count as rows."""

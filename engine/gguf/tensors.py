@@ -39,6 +39,18 @@ class TensorInfo:
     def type_name(self) -> str:
         return type_name(self.ggml_type)
 
+    def part(self, first_row: int, rows: int) -> TensorInfo:
+        """Rows of a matrix as a tensor of its own, under the same name: no copy for fused tensors."""
+        row = self.nbytes // self.rows
+        return TensorInfo(
+            self.name, self.ggml_type, (self.cols, rows), self.offset + first_row * row, rows * row
+        )
+
+    def elements(self, first: int, count: int) -> TensorInfo:
+        """Elements of a vector of an unblocked type as a vector of its own, under the same name."""
+        size = self.nbytes // self.cols
+        return TensorInfo(self.name, self.ggml_type, (count,), self.offset + first * size, count * size)
+
 
 def read_entry(cursor: Cursor) -> TensorInfo:
     """One entry of the table; its `offset` is still relative to the tensor data."""

@@ -25,7 +25,10 @@ Activation = Literal["silu", "gelu_tanh"]
 
 @dataclass(frozen=True)
 class RopeSpec:
-    """`inv_freq`: radians per position of each of the `dims / 2` pairs, factors applied; `magnitude` scales cos and sin."""
+    """`inv_freq`: radians per position of each of the `dims / 2` pairs, factors applied.
+
+    `magnitude` scales cos and sin.
+    """
 
     kind: RopeKind
     dims: int
@@ -67,7 +70,10 @@ class LayerSpec:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """`channels` is the width of the residual stream; `context` the file's own context length in tokens."""
+    """`channels` is the width of the residual stream; `context` the file's own context length in tokens.
+
+    `warnings`: sentences for the reader about values that were derived because the file's own are unusable.
+    """
 
     architecture: str
     name: str
@@ -80,3 +86,4 @@ class ModelSpec:
     embedding_scale: float = 1.0
     residual_scale: float = 1.0
     logit_scale: float = 1.0
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,85 @@
+"""Rotary position tables from GGUF keys: plain, linear, YaRN, and per-pair factors (`rope_freqs`).
+
+Formulas: RoPE (Su et al. 2021), YaRN (Peng et al. 2023, section 3), with the constants GGUF files assume:
+beta_fast 32, beta_slow 1, extrapolation factor 1; a missing scaling type means linear.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import UnsupportedModel
+from engine.gguf import GgufFile
+from engine.models.keys import Keys
+from engine.models.spec import RopeKind, RopeSpec
+
+_BETA_FAST, _BETA_SLOW = 32.0, 1.0
+FACTORS = "rope_freqs.weight"
+_Angles = npt.NDArray[np.float64]
+
+
+def rope_spec(gguf: GgufFile, keys: Keys, kind: RopeKind, dims: int, context: int) -> RopeSpec:
+    """The table for `dims` rotated channels; `context` is the fallback for the original context length."""
+    if dims % 2:
+        keys.fail("rope.dimension_count", dims, "an even number")
+    base = keys.number("rope.freq_base", 10000.0)
+    if base <= 1:
+        keys.fail("rope.freq_base", base, "a number above 1")
+    angles = base ** (-np.arange(0, dims, 2, dtype=np.float64) / dims) / _factors(gguf, keys, dims)
+    scaling, factor = _scaling(keys, gguf)
+    magnitude = keys.number("rope.scaling.attn_factor", 1.0)
+    if scaling == "yarn":
+        original = keys.integer("rope.scaling.original_context_length", context)
+        angles = angles * _yarn_blend(dims, base, factor, original)
+        magnitude *= _yarn_magnitude(keys, factor)
+    elif scaling == "linear":
+        angles = angles / factor
+    return RopeSpec(kind, dims, tuple(angles.tolist()), magnitude)
+
+
+def _scaling(keys: Keys, gguf: GgufFile) -> tuple[str, float]:
+    kind = keys.text("rope.scaling.type", "linear")
+    if kind not in ("none", "linear", "yarn"):
+        raise UnsupportedModel(
+            f"The model file {gguf.path.name} cannot be used.",
+            f"Rope scaling {kind!r} is not supported; supported: none, linear, yarn.",
+            "Choose another model.",
+        )
+    factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 1.0))
+    if factor < 0:
+        keys.fail("rope.scaling.factor", factor, "a positive number")
+    return kind, factor or 1.0
+
+
+def _factors(gguf: GgufFile, keys: Keys, dims: int) -> _Angles:
+    """Divisors per pair (Llama 3 files store them as a tensor), ones without the tensor."""
+    info = gguf.tensors.get(FACTORS)
+    if info is None:
+        return np.ones(dims // 2)
+    factors = gguf.raw(FACTORS).view("<f4").astype(np.float64) if info.type_name == "F32" else np.empty(0)
+    if factors.shape != (dims // 2,) or not (factors > 0).all():
+        keys.fail("rope.dimension_count", dims, f"{2 * info.cols} to fit tensor '{FACTORS}' (F32, positive)")
+    return factors
+
+
+def _yarn_blend(dims: int, base: float, factor: float, original: int) -> _Angles:
+    """Per pair: 1 where the angle is kept (short wavelengths), 1 / factor where it is interpolated."""
+    low, high = (_corrected_pair(dims, base, original, beta) for beta in (_BETA_FAST, _BETA_SLOW))
+    low, high = max(0.0, math.floor(low)), min(dims - 1.0, math.ceil(high))
+    kept = 1 - np.clip((np.arange(dims // 2) - low) / max(0.001, high - low), 0, 1)
+    return np.asarray((1 - kept) / factor + kept)
+
+
+def _corrected_pair(dims: int, base: float, original: int, beta: float) -> float:
+    """The pair that turns `beta` times over the original context."""
+    return dims * math.log(original / (beta * 2 * math.pi)) / (2 * math.log(base))
+
+
+def _yarn_magnitude(keys: Keys, factor: float) -> float:
+    if factor <= 1:
+        return 1.0
+    multiplier = keys.number("rope.scaling.yarn_log_multiplier", 0.0)
+    return 1.0 if multiplier else 1.0 + 0.1 * math.log(factor)
