@@ -1,0 +1,159 @@
+"""Markdown of an answer as blocks the transcript can show: prose (HTML for rich text), code, tables.
+
+Parsing is CommonMark with tables, strikethrough and dollar mathematics, where a dollar before a digit stays a
+dollar. HTML in the text is shown as text. Two citation forms become links `cite:N`: `[N]` written by the model,
+where N is a known marker, and the marks that `mark_citations` puts behind the sentences a passage supports.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from app.core.records import StoredCitation
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+_BRACKETS = re.compile(r"\[(\d{1,4})\](?!\()")
+
+
+@dataclass(frozen=True)
+class Prose:
+    html: str
+
+
+@dataclass(frozen=True)
+class Code:
+    language: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    html: str
+
+
+Block = Prose | Code | Table
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """`tail_start`: where in the source the last block begins; what lies before it will not change."""
+
+    blocks: tuple[Block, ...]
+    tail_start: int
+
+
+def parse(text: str, markers: Iterable[int] = ()) -> Parsed:
+    """Blocks of `text`; `markers` are the citation numbers that may become links."""
+    groups = list(_groups(_parser().parse(text)))
+    known = frozenset(markers)
+    blocks = tuple(block for group in groups for block in (_block(group, known),) if block is not None)
+    return Parsed(blocks, _line_offset(text, _first_line(groups[-1])) if groups else 0)
+
+
+def mark_citations(text: str, citations: Sequence[StoredCitation]) -> str:
+    """`text` with a mark behind every supported sentence whose number the model did not write itself."""
+    marks: dict[int, list[int]] = {}
+    for citation in citations:
+        end = citation.answer_start + citation.answer_count
+        written = f"[{citation.marker}]" in text[citation.answer_start : end + 8]
+        if citation.answer_count and not written:
+            marks.setdefault(_before_space(text, min(end, len(text))), []).append(citation.marker)
+    for place in sorted(marks, reverse=True):
+        numbers = "".join(f"{_OPEN}{number}{_CLOSE}" for number in sorted(set(marks[place])))
+        text = text[:place] + numbers + text[place:]
+    return text
+
+
+def plain(text: str) -> str:
+    """Without citation marks, for copying."""
+    return _MARK.sub("", text)
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    parser.disable("image")
+    return parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
+
+
+def _groups(tokens: Sequence[Token]) -> Iterable[list[Token]]:
+    """Top-level blocks: tokens from an opening at level 0 to its closing."""
+    group: list[Token] = []
+    depth = 0
+    for token in tokens:
+        group.append(token)
+        depth += token.nesting
+        if depth == 0:
+            yield group
+            group = []
+
+
+def _block(group: list[Token], known: frozenset[int]) -> Block | None:
+    first = group[0]
+    if first.type in ("fence", "code_block"):
+        language = first.info.split()[0] if first.info.strip() else ""
+        return Code(language, _MARK.sub("", first.content).rstrip("\n"))
+    rendered = _render(group, known)
+    if first.type == "table_open":
+        return Table(rendered.replace("<table>", '<table cellspacing="0" cellpadding="6" border="1">'))
+    return Prose(rendered) if rendered.strip() else None
+
+
+def _render(tokens: list[Token], known: frozenset[int]) -> str:
+    for token in tokens:
+        for child in token.children or ():
+            _prepare_inline(child)
+    rendered: str = _parser().renderer.render(tokens, _parser().options, {})
+    return _link_citations(rendered, known)
+
+
+def _prepare_inline(token: Any) -> None:
+    """Mathematics stays in its notation, set apart from the text around it."""
+    if token.type in ("math_inline", "math_inline_double"):
+        token.type, token.content = "html_inline", f"<i class='math'>{html.escape(token.content.strip())}</i>"
+
+
+def _link_citations(rendered: str, known: frozenset[int]) -> str:
+    rendered = _MARK.sub(lambda match: _anchor(int(match[1])), rendered)
+    if not known:
+        return rendered
+    pieces = re.split(r"(<code>.*?</code>|<a .*?</a>)", rendered, flags=re.DOTALL)
+    return "".join(piece if index % 2 else _link_brackets(piece, known) for index, piece in enumerate(pieces))
+
+
+def _link_brackets(piece: str, known: frozenset[int]) -> str:
+    return _BRACKETS.sub(lambda m: _anchor(int(m[1])) if int(m[1]) in known else m[0], piece)
+
+
+def _anchor(number: int) -> str:
+    return f'<a class="cite" href="cite:{number}">&#8239;[{number}]</a>'
+
+
+def _before_space(text: str, place: int) -> int:
+    while place > 0 and text[place - 1].isspace():
+        place -= 1
+    return place
+
+
+def _first_line(group: list[Token]) -> int:
+    return group[0].map[0] if group[0].map else 0
+
+
+def _line_offset(text: str, line: int) -> int:
+    offset = 0
+    for _ in range(line):
+        offset = text.index("\n", offset) + 1
+    return offset

@@ -1,0 +1,197 @@
+"""One message of the transcript: a question in a bubble, or an answer with sources and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+
+from app.chat.markdown import mark_citations
+from app.chat.progress import PhaseView
+from app.chat.rich_text import BlockView, RichText
+from app.chat.sources import Sources
+from app.chat.stream import BlockStream, Change
+from app.chat.words import report_line, saved_words, state_words
+from app.core.errors import UserError
+from app.core.events import TurnPhase
+from app.core.records import Message
+from app.widgets.cards import ErrorCard, button, label
+from app.widgets.theme import Theme
+
+
+class QuestionView(QWidget):
+    """A question, as it was typed."""
+
+    def __init__(self, theme: Theme, message: Message) -> None:
+        super().__init__()
+        self.message = message
+        self.setAccessibleName(f"You: {message.text}")
+        bubble = QWidget()
+        bubble.setObjectName("bubble")
+        bubble.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        text = RichText(theme)
+        text.setPlainText(message.text)
+        inside = QVBoxLayout(bubble)
+        inside.setContentsMargins(14, 9, 14, 9)
+        inside.addWidget(text)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 6, 0, 6)
+        layout.addStretch(1)
+        layout.addWidget(bubble, 5)
+
+
+class AnswerView(QWidget):
+    """An answer: complete, partial, or being written.
+
+    Signals:
+        opened: a source or citation mark was chosen (argument: StoredCitation).
+        link: another link was chosen (argument: address).
+        regenerate, go_on: the reader asked for another answer, or for the rest of this one.
+    """
+
+    opened = Signal(object)
+    link = Signal(str)
+    regenerate = Signal()
+    go_on = Signal()
+
+    def __init__(self, theme: Theme, message: Message, is_last: bool = False) -> None:
+        super().__init__()
+        self.message = message
+        self._theme = theme
+        self._blocks: list[BlockView] = []
+        self._stream = BlockStream()
+        self._phase: PhaseView | None = None
+        self._column = QVBoxLayout()
+        self._column.setSpacing(4)
+        self._foot = QVBoxLayout()
+        self._foot.setSpacing(4)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 10)
+        layout.setSpacing(2)
+        layout.addLayout(self._column)
+        layout.addLayout(self._foot)
+        self.setAccessibleName("Answer")
+        self._show_text(message)
+        self._show_foot(message, is_last)
+
+    # --- a running answer -------------------------------------------------------------------------
+    def begin(self) -> None:
+        """From here on the text grows."""
+        _empty(self._foot)
+        self._stream = BlockStream(self._stream.text)
+        self._change(self._stream.tail())
+        self._phase = PhaseView()
+        self._foot.addWidget(self._phase)
+
+    def show_phase(self, phase: TurnPhase) -> None:
+        if self._phase is not None:
+            self._phase.setVisible(phase.phase != "answering" or not self._stream.text)
+            self._phase.show_phase(phase)
+
+    def append(self, delta: str) -> None:
+        self._change(self._stream.append(delta))
+        if self._phase is not None:
+            self._phase.hide()
+
+    def finish(self, message: Message, is_last: bool = True) -> None:
+        self.message = message
+        self._phase = None
+        self._show_text(message)
+        self._show_foot(message, is_last)
+        self.setAccessibleName(f"Answer: {message.text[:400]}")
+
+    def fail(self, error: UserError, retry: Callable[[], object] | None) -> None:
+        self._phase = None
+        _empty(self._foot)
+        card = ErrorCard(self._theme, error)
+        if retry is not None:
+            card.add_button("Try again", retry)
+        self._foot.addWidget(card)
+
+    def text(self) -> str:
+        return self._stream.text
+
+    def set_last(self, is_last: bool) -> None:
+        """Only the newest answer offers to be regenerated or continued."""
+        if self._phase is None:
+            self._show_foot(self.message, is_last)
+
+    # --- parts ------------------------------------------------------------------------------------
+    def _show_text(self, message: Message) -> None:
+        markers = {citation.marker for citation in message.citations}
+        self._stream = BlockStream(mark_citations(message.text, message.citations), markers)
+        self._change(self._stream.tail())
+
+    def _change(self, change: Change) -> None:
+        for place, block in enumerate(change.blocks, start=change.first):
+            if place < len(self._blocks) and self._blocks[place].takes(block):
+                self._blocks[place].show_block(block)
+            else:
+                self._cut(place)
+                view = BlockView(self._theme, block)
+                view.link.connect(self._follow)
+                self._blocks.append(view)
+                self._column.addWidget(view)
+        self._cut(change.first + len(change.blocks))
+
+    def _cut(self, place: int) -> None:
+        for view in self._blocks[place:]:
+            view.hide()
+            view.deleteLater()
+        del self._blocks[place:]
+
+    def _show_foot(self, message: Message, is_last: bool) -> None:
+        _empty(self._foot)
+        if message.citations:
+            sources = Sources(self._theme, message.citations)
+            sources.opened.connect(self.opened)
+            self._foot.addWidget(sources)
+        unfinished = state_words(message)
+        if unfinished:
+            self._foot.addWidget(label(unfinished, "warn"))
+        self._foot.addLayout(self._actions(message, is_last, bool(unfinished)))
+
+    def _actions(self, message: Message, is_last: bool, unfinished: bool) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        if is_last and unfinished:
+            row.addWidget(button("Continue", self.go_on.emit))
+        row.addWidget(self._tool("copy", "Copy the answer", self._copy))
+        if is_last:
+            row.addWidget(self._tool("regenerate", "Answer again (Ctrl+R)", self.regenerate.emit))
+        if message.report is not None:
+            line = label(", ".join(p for p in (report_line(message.report), saved_words(message.report)) if p), "muted")
+            row.addSpacing(4)
+            row.addWidget(line, 1)
+        else:
+            row.addStretch(1)
+        return row
+
+    def _tool(self, icon: str, tip: str, clicked: Callable[[], object]) -> QToolButton:
+        made = QToolButton(icon=self._theme.icon(icon), toolTip=tip, iconSize=QSize(16, 16))
+        made.setAccessibleName(tip)
+        made.clicked.connect(lambda: clicked())
+        return made
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.message.text or self._stream.text)
+
+    def _follow(self, address: str) -> None:
+        if not address.startswith("cite:"):
+            self.link.emit(address)
+            return
+        for citation in self.message.citations:
+            if str(citation.marker) == address[5:]:
+                self.opened.emit(citation)
+                return
+
+
+def _empty(layout: QVBoxLayout) -> None:
+    while (item := layout.takeAt(0)) is not None:
+        if item.widget() is not None:
+            item.widget().hide()
+            item.widget().deleteLater()
+        elif isinstance(item.layout(), QHBoxLayout):
+            _empty(item.layout())

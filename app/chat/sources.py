@@ -1,0 +1,91 @@
+"""The sources under an answer: document, page, and what Pagekeep found when it checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from app.chat.words import VERIFIED_COLORS, VERIFIED_HELP, VERIFIED_WORDS, page_words, source_words
+from app.core.records import StoredCitation
+from app.widgets.cards import button, label
+from app.widgets.elided import ElidedLabel
+from app.widgets.theme import Theme
+
+SHOWN_AT_FIRST = 4
+
+
+class SourceRow(QPushButton):
+    """One citation as a button: opens the page at the passage."""
+
+    def __init__(self, theme: Theme, citation: StoredCitation) -> None:
+        super().__init__()
+        self.setProperty("kind", "source")
+        self.setAutoDefault(False)
+        state = VERIFIED_WORDS[citation.verified]
+        self.setAccessibleName(f"Source {citation.marker}: {citation.document}, {page_words(citation)}, {state}")
+        self.setToolTip(_tip(citation))
+        self.setEnabled(bool(citation.ranges))
+        color = VERIFIED_COLORS[citation.verified]
+        picture = QLabel(pixmap=theme.pixmap(citation.verified, color, 16))
+        text = ElidedLabel(source_words(citation))
+        verdict = label(state, color if color != "accent" else "muted", wrap=False)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(10, 4, 10, 4)
+        layout.setSpacing(8)
+        layout.addWidget(text, 1)
+        layout.addWidget(picture)
+        layout.addWidget(verdict)
+        for part in (picture, text, verdict):
+            part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setMinimumHeight(layout.sizeHint().height() + 4)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+
+class Sources(QWidget):
+    """All citations of an answer, the first few at once.
+
+    Signals:
+        opened: a source was chosen (argument: StoredCitation).
+    """
+
+    opened = Signal(object)
+
+    def __init__(self, theme: Theme, citations: Sequence[StoredCitation]) -> None:
+        super().__init__()
+        self.setAccessibleName("Sources")
+        self._theme = theme
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 4, 0, 2)
+        self._layout.setSpacing(4)
+        ordered = distinct(citations)
+        for citation in ordered[:SHOWN_AT_FIRST]:
+            self._add(citation)
+        self._rest = ordered[SHOWN_AT_FIRST:]
+        if self._rest:
+            self._more = button(f"Show all {len(ordered)} sources", self._show_rest, "flat")
+            self._layout.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
+
+    def _add(self, citation: StoredCitation) -> None:
+        row = SourceRow(self._theme, citation)
+        row.clicked.connect(lambda: self.opened.emit(citation))
+        self._layout.addWidget(row)
+
+    def _show_rest(self) -> None:
+        self._more.hide()
+        for citation in self._rest:
+            self._add(citation)
+
+
+def distinct(citations: Sequence[StoredCitation]) -> list[StoredCitation]:
+    """By marker, one row per passage: an answer may lean on the same one several times."""
+    seen: dict[object, StoredCitation] = {}
+    for citation in sorted(citations, key=lambda c: (c.marker, c.answer_start)):
+        seen.setdefault((citation.marker, citation.document_id, citation.ranges), citation)
+    return list(seen.values())
+
+
+def _tip(citation: StoredCitation) -> str:
+    quote = citation.quote if len(citation.quote) < 400 else citation.quote[:400] + "…"
+    return f"{VERIFIED_HELP[citation.verified]}\n\n“{quote}”" if quote else VERIFIED_HELP[citation.verified]

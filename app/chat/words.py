@@ -1,0 +1,101 @@
+"""What the chat says in words: reports, phases, sources. No widgets."""
+
+from __future__ import annotations
+
+from app.core.events import TurnPhase
+from app.core.records import Message, StoredCitation, TurnReport
+from app.widgets.format import about, count, duration, per_second, plural, rate
+
+VERIFIED_WORDS = {
+    "exact": "quoted exactly",
+    "altered": "altered quote",
+    "matched": "matched by Pagekeep",
+    "not_found": "not found",
+}
+VERIFIED_COLORS = {"exact": "good", "altered": "warn", "matched": "accent", "not_found": "bad"}
+VERIFIED_HELP = {
+    "exact": "These words stand in the document exactly as quoted.",
+    "altered": "The document says nearly this; the answer changed some words.",
+    "matched": "The model named no source; Pagekeep found this passage by its content.",
+    "not_found": "The cited passage does not say this, or there is no such passage.",
+}
+
+
+def report_line(report: TurnReport) -> str:
+    """`18,204 tokens reused (disk), 42 computed, first token 310 ms, 45 tok/s`."""
+    times, tokens = report.timings_ms, report.tokens
+    parts = [reused_words(report), f"{count(sum(part.tokens for part in tokens.computed))} computed"]
+    if times.first_token > 0:
+        parts.append(f"first token {duration(times.first_token / 1000)}")
+    speed = rate(tokens.generated - 1, times.decode)
+    return ", ".join(part for part in [*parts, speed] if part)
+
+
+def reused_words(report: TurnReport) -> str:
+    reused = report.tokens.reused
+    if not reused.total:
+        return "nothing reused"
+    if reused.disk and reused.memory:
+        return f"{count(reused.total)} tokens reused ({count(reused.memory)} memory, {count(reused.disk)} disk)"
+    return f"{plural(reused.total, 'token')} reused ({'disk' if reused.disk else 'memory'})"
+
+
+def saved_words(report: TurnReport) -> str:
+    """The reading that was not done again; empty when it would not have taken a second."""
+    if report.saved_ms < 1000:
+        return ""
+    return f"saved {duration(report.saved_ms / 1000)} of reading"
+
+
+def phase_words(phase: TurnPhase, speed: float = 0.0) -> str:
+    """One line for what a turn is doing; `speed` in tokens per second where it was measured."""
+    if phase.phase == "queued":
+        return f"Waiting for {plural(phase.done, 'turn')} ahead" if phase.done else "Waiting for the engine"
+    if phase.phase == "retrieving":
+        return "Looking through the documents"
+    if phase.phase == "answering":
+        return "Writing"
+    verb = "Restoring saved state" if phase.phase == "restoring" else "Reading"
+    if not phase.total:
+        return verb
+    parts = [f"{verb}: {phase.done * 100 // phase.total} %", f"{count(phase.done)} of {count(phase.total)} tokens"]
+    if speed > 0:
+        parts.append(per_second(speed))
+    if phase.seconds_left is not None and phase.done < phase.total:
+        parts.append(f"{about(phase.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def state_words(message: Message) -> str:
+    """Why an answer is not complete; empty when it is."""
+    reason = message.report.finish_reason if message.report else ""
+    if message.state == "cancelled":
+        return "Stopped. The text so far is kept."
+    if message.state == "partial":
+        return "Interrupted. The text so far is kept."
+    if message.state == "failed":
+        return "This answer could not be finished."
+    if reason == "length":
+        return "Stopped at the token limit."
+    if reason == "context":
+        return "Stopped: the context is full."
+    return ""
+
+
+def page_words(citation: StoredCitation) -> str:
+    """Printed label and file page of the first range: `p. iv (file page 4)`, `pp. 12-13`."""
+    if not citation.ranges:
+        return ""
+    first, last = citation.ranges[0].page_index, citation.ranges[-1].page_index
+    labels = citation.page_labels or (str(first + 1),)
+    printed, printed_last = labels[0] or str(first + 1), labels[-1] or str(last + 1)
+    shown = f"p. {printed}" if first == last else f"pp. {printed}–{printed_last}"
+    if printed == str(first + 1):
+        return shown
+    return f"{shown} (file page {first + 1})" if first == last else f"{shown} (file pages {first + 1}–{last + 1})"
+
+
+def source_words(citation: StoredCitation) -> str:
+    if not citation.ranges:
+        return f"[{citation.marker}]  no such passage in the documents"
+    return f"[{citation.marker}]  {citation.document}, {page_words(citation)}"

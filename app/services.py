@@ -1,0 +1,20 @@
+"""What every feature of the window is given: the workspace and the ways to work with it off the main thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.core.workspace import Workspace
+from app.engine_bridge import EngineBridge
+from app.tasks import Tasks
+from app.widgets.theme import Theme
+from app.widgets.toast import Toasts
+
+
+@dataclass(frozen=True)
+class Services:
+    workspace: Workspace
+    tasks: Tasks
+    events: EngineBridge
+    theme: Theme
+    toasts: Toasts

@@ -1,0 +1,93 @@
+"""The one gate for background work: nothing slow runs on the main thread, and results come back to it.
+
+Writes go through a pool of exactly one worker, so two writes never race; reads share a small pool.
+Results travel by one queued signal and are handed to plain callables on the main thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import shiboken6
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+log = logging.getLogger(__name__)
+
+Then = Callable[[Any], object]
+Failed = Callable[[Exception], object]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    then: Then | None
+    failed: Failed | None
+    value: Any
+    error: Exception | None
+
+
+class Tasks(QObject):
+    """Runs callables off the main thread.
+
+    Signals:
+        failed: an exception nobody asked to handle (argument: the exception); the window shows it.
+
+    `work` must not touch widgets. `then` and `failed` run on the main thread; if they are bound to a
+    QObject that was deleted meanwhile, the result is dropped.
+    """
+
+    failed = Signal(object)
+    _finished = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._writes = ThreadPoolExecutor(1, thread_name_prefix="write")
+        self._reads = ThreadPoolExecutor(3, thread_name_prefix="read")
+        self._closed = False
+        self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+
+    def read(self, work: Callable[[], Any], then: Then | None = None, failed: Failed | None = None) -> None:
+        self._submit(self._reads, work, then, failed)
+
+    def write(self, work: Callable[[], Any], then: Then | None = None, failed: Failed | None = None) -> None:
+        self._submit(self._writes, work, then, failed)
+
+    def close(self, wait: bool = True) -> None:
+        """Finishes queued writes (when `wait`), drops queued reads. No result is delivered afterwards."""
+        self._closed = True
+        self._reads.shutdown(wait=False, cancel_futures=True)
+        self._writes.shutdown(wait=wait)
+
+    def _submit(self, pool: Executor, work: Callable[[], Any], then: Then | None, failed: Failed | None) -> None:
+        if not self._closed:
+            pool.submit(self._run, work, then, failed)
+
+    def _run(self, work: Callable[[], Any], then: Then | None, failed: Failed | None) -> None:
+        try:
+            outcome = _Outcome(then, failed, work(), None)
+        except Exception as error:
+            outcome = _Outcome(then, failed, None, error)
+        if not self._closed and shiboken6.isValid(self):
+            self._finished.emit(outcome)
+
+    @Slot(object)
+    def _deliver(self, outcome: _Outcome) -> None:
+        if self._closed:
+            return
+        if outcome.error is None:
+            if outcome.then is not None and _alive(outcome.then):
+                outcome.then(outcome.value)
+        elif outcome.failed is not None:
+            if _alive(outcome.failed):
+                outcome.failed(outcome.error)
+        else:
+            log.error("background work failed", exc_info=outcome.error)
+            self.failed.emit(outcome.error)
+
+
+def _alive(callback: Callable[..., object]) -> bool:
+    owner = getattr(callback, "__self__", None)
+    return not isinstance(owner, QObject) or shiboken6.isValid(owner)

@@ -1,0 +1,76 @@
+"""Numbers as the reader sees them: counts, sizes, durations, moments."""
+
+from __future__ import annotations
+
+import time
+
+
+def count(value: int) -> str:
+    return f"{value:,}"
+
+
+def plural(value: int, noun: str) -> str:
+    """`1 page`, `1,158 pages`."""
+    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
+
+
+def size(value: float) -> str:
+    """Bytes in binary units, three significant figures: `98.3 MB`, `2.00 GB`."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if value < 1024 or unit == "GB":
+            break
+        value /= 1024
+    if unit == "bytes":
+        return plural(int(value), "byte")
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:,.{digits}f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """`310 ms`, `4.2 s`, `48 s`, `2 min 8 s`, `1 h 5 min`."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def about(seconds: float) -> str:
+    """An estimate: coarse on purpose, because it is one."""
+    if seconds < 1:
+        return "under 1 s"
+    if seconds < 100:
+        return f"~{seconds:.0f} s"
+    if seconds < 5400:
+        return f"~{seconds / 60:.0f} min"
+    return f"~{seconds / 3600:.1f} h"
+
+
+def rate(tokens: float, milliseconds: float) -> str:
+    """Tokens per second; empty when nothing was measured."""
+    if milliseconds <= 0 or tokens <= 0:
+        return ""
+    return per_second(tokens * 1000 / milliseconds)
+
+
+def per_second(value: float) -> str:
+    return f"{value:,.0f} tok/s" if value >= 10 else f"{value:.1f} tok/s"
+
+
+def ago(moment: float, now: float | None = None) -> str:
+    """How long ago a unix time was, in words; a date when it is older than a week."""
+    elapsed = (time.time() if now is None else now) - moment
+    if elapsed < 60:
+        return "just now"
+    if elapsed < 3600:
+        return f"{plural(int(elapsed // 60), 'minute')} ago"
+    if elapsed < 86400:
+        return f"{plural(int(elapsed // 3600), 'hour')} ago"
+    if elapsed < 7 * 86400:
+        return f"{plural(int(elapsed // 86400), 'day')} ago"
+    return time.strftime("%d %b %Y", time.localtime(moment))

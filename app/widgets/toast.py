@@ -1,0 +1,69 @@
+"""Short messages at the foot of the window that go away by themselves, with an optional Undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtGui import QAccessible, QAccessibleEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+
+STAY_MS = 8000
+
+
+class Toasts(QWidget):
+    """One toast at a time over `host`; a new one replaces the old. It never takes the focus by itself."""
+
+    def __init__(self, host: QWidget) -> None:
+        super().__init__(host)
+        self.setObjectName("toast")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._text = QLabel(wordWrap=False)
+        self._action = QPushButton()
+        self._action.clicked.connect(self._act)
+        self._callback: Callable[[], object] | None = None
+        self._timer = QTimer(self, singleShot=True, interval=STAY_MS)
+        self._timer.timeout.connect(self.hide)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(14, 8, 8, 8)
+        layout.setSpacing(12)
+        layout.addWidget(self._text)
+        layout.addWidget(self._action)
+        host.installEventFilter(self)
+        self.hide()
+
+    def say(self, text: str, action: str = "", callback: Callable[[], object] | None = None) -> None:
+        self._text.setText(_shortened(text))
+        self._action.setText(action)
+        self._action.setVisible(bool(action))
+        self._callback = callback
+        self.setAccessibleName(text)
+        self._place()
+        self.show()
+        self.raise_()
+        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+        self._timer.start()
+
+    def offer_undo(self, text: str, undo: Callable[[], object]) -> None:
+        self.say(text, "Undo", undo)
+
+    def _act(self) -> None:
+        self.hide()
+        if self._callback is not None:
+            self._callback()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and self.isVisible():
+            self._place()
+        return False
+
+    def _place(self) -> None:
+        host = self.parentWidget()
+        self.adjustSize()
+        width = min(self.sizeHint().width(), host.width() - 32)
+        self.setGeometry((host.width() - width) // 2, host.height() - self.height() - 44, width, self.height())
+
+
+def _shortened(text: str, limit: int = 110) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
