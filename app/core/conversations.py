@@ -319,6 +319,6 @@ def _message(db: sqlite_utils.Database, message: int) -> Message:
 def _attach(db: sqlite_utils.Database, conversation: str, document: int) -> None:
     db.execute(
         "INSERT OR IGNORE INTO conversation_documents (conversation, document, place, attached) "
-        "VALUES (?, ?, (SELECT coalesce(max(place), 0) + 1 FROM conversation_documents WHERE conversation = ?), ?)",
-        [conversation, document, conversation, time.time()],
+        "SELECT ?, ?, coalesce(max(place), 0) + 1, ? FROM conversation_documents WHERE conversation = ?",
+        [conversation, document, time.time(), conversation],
     )

@@ -1,7 +1,9 @@
 """What a Workspace reports, as frozen dataclasses, on worker threads and the engine's thread.
 
-Life of a turn: `TurnStarted` -> `TurnPhase`* -> `TurnText`* -> `TurnDone` | `TurnError`. A stopped turn ends
-in `TurnDone` whose message has state "cancelled". Engine events that belong to no turn pass through.
+Life of a turn: `TurnPhase`(queued, retrieving)* -> `TurnStarted` -> `TurnPhase`* -> `TurnText`* ->
+`TurnDone` | `TurnError`. A stopped turn ends in `TurnDone` whose message has state "cancelled", or in `TurnWithdrawn` when
+its question was not stored yet. Of the engine's events those that belong to no turn pass through, and
+`TurnRestored`.
 """
 
 from __future__ import annotations
@@ -33,6 +35,14 @@ class TurnStarted:
 
 
 @dataclass(frozen=True)
+class TurnWithdrawn:
+    """The turn was stopped before its question was stored; the question is the draft again."""
+
+    turn: TurnId
+    conversation: ConversationId
+
+
+@dataclass(frozen=True)
 class TurnPhase:
     """`done` of `total`: turns ahead (queued) or tokens (restoring, reading, answering); 0 of 0: unknown."""
 
@@ -61,7 +71,10 @@ class TurnDone:
 
 @dataclass(frozen=True)
 class TurnError:
-    """The question stays stored. `message`: the answer as far as it came (state "failed"), or None."""
+    """`message`: the answer as far as it came (state "failed"), its question stays stored. None: nothing was
+    sent or stored (the context would overflow, another process has the conversation) and the question is the
+    draft again.
+    """
 
     turn: TurnId
     conversation: ConversationId
@@ -153,6 +166,7 @@ class Notice:
 WorkspaceEvent = (
     Event
     | TurnStarted
+    | TurnWithdrawn
     | TurnPhase
     | TurnText
     | TurnDone

@@ -9,7 +9,7 @@ import os
 import time
 from functools import cache
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import sqlite_utils
 
 from app.core.database import MigratedDatabase
@@ -54,9 +54,8 @@ def _holder(db: sqlite_utils.Database, conversation: ConversationId) -> int | No
 def _is_alive(pid: int, started: float) -> bool:
     try:
         process = psutil.Process(pid)
-        return (
-            process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - started) < CLOCK_SLACK_S
-        )
+        same = abs(float(process.create_time()) - started) < CLOCK_SLACK_S
+        return same and bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:

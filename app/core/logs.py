@@ -34,7 +34,7 @@ def start_logging(folder: Path, level: int = logging.INFO) -> Path:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(level)
-    faulthandler.enable(handler.stream)
+    faulthandler.enable(handler.stream or sys.__stderr__)  # type: ignore[arg-type]
     sys.excepthook = _log_uncaught
     threading.excepthook = _log_uncaught_in_thread
     return path

@@ -56,13 +56,14 @@ class StoredRange:
 
 @dataclass(frozen=True)
 class StoredCitation:
-    """A claim of the answer (`answer_start`, `answer_count` in its text) and the passage that holds it.
+    """A claim of the answer (`answer_start`, `answer_count` in its text) and the passage behind it.
 
-    `marker` is the number the reader sees, as in [2]; `page_labels` are parallel to `ranges`.
+    `marker` is the number the reader sees, as in [2]; `page_labels` are parallel to `ranges`. `document_id` is
+    None for a marker that names nothing in the context.
     """
 
     marker: int
-    document_id: int
+    document_id: int | None
     document: str
     ranges: tuple[StoredRange, ...]
     page_labels: tuple[str, ...]

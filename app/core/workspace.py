@@ -88,7 +88,7 @@ class Workspace:
         """Goes on with a partial, cancelled, failed or length-limited last answer."""
 
     def cancel(self, turn: TurnId) -> None:
-        """Stops the turn in any phase; TurnDone with state "cancelled" follows. Unknown turns are ignored."""
+        """Stops the turn in any phase; TurnDone ("cancelled") or TurnWithdrawn follows. Unknown: ignored."""
 
     def running(self) -> dict[ConversationId, TurnId]:
         """Turns that have not ended, by conversation. Quick, safe on the main thread."""

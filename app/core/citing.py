@@ -1,0 +1,102 @@
+"""Citations and report of a finished answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.core.documents import DocumentTexts, pages_in_context
+from app.core.errors import as_user_error
+from app.core.records import (
+    Message,
+    PageUse,
+    PhaseTimes,
+    StoredCitation,
+    StoredRange,
+    TokenReport,
+    TurnReport,
+    UsedMode,
+)
+from engine.messages import TurnFinished
+from rag.types import Citation, Passage
+
+if TYPE_CHECKING:
+    from rag import Library
+
+log = logging.getLogger(__name__)
+
+
+def passages_by_marker(messages: Sequence[Message], texts: DocumentTexts) -> dict[int, Passage]:
+    """Every passage in the context by its number, in ascending order."""
+    placements = [message.placement for message in messages if message.role == "user"]
+    found: dict[int, Passage] = {}
+    for placed in (item for p in placements for item in (*p.documents, *p.passages)):
+        by_id = {passage.id: passage for passage in texts.placed(placed)}
+        for offset, passage_id in enumerate(placed.passage_ids):
+            if passage_id in by_id:
+                found[placed.first_marker + offset] = by_id[passage_id]
+    return dict(sorted(found.items()))
+
+
+def cite_answer(answer: str, numbered: dict[int, Passage], library: Library) -> tuple[StoredCitation, ...]:
+    """What stands behind the answer. A fault here is logged and costs the citations, never the answer."""
+    from rag.context import cite
+
+    if not numbered or not answer.strip():
+        return ()
+    try:
+        return tuple(_stored(citation) for citation in cite(answer, numbered, library))
+    except Exception as error:
+        log.exception("citations failed: %s", as_user_error(error).what)
+        return ()
+
+
+def _stored(citation: Citation) -> StoredCitation:
+    ranges = tuple(StoredRange(r.page_index, r.char_start, r.char_count) for r in citation.ranges)
+    return StoredCitation(
+        marker=citation.marker,
+        document_id=None if citation.document_id is None else int(citation.document_id),
+        document=citation.document,
+        ranges=ranges,
+        page_labels=tuple(citation.page_labels),
+        quote=citation.quote,
+        verified=citation.verified,
+        answer_start=citation.answer_start,
+        answer_count=citation.answer_count,
+    )
+
+
+def coverage(messages: Sequence[Message], texts: DocumentTexts) -> tuple[PageUse, ...]:
+    """Pages of the documents that the model has read or been shown in this conversation."""
+    placements = [message.placement for message in messages if message.role == "user"]
+    whole_ids = dict.fromkeys(item.document_id for p in placements for item in p.documents)
+    whole = [texts.document(document) for document in whole_ids if texts.readable(document)]
+    shown = [p for placement in placements for item in placement.passages for p in texts.placed(item)]
+    return pages_in_context(whole, shown)
+
+
+def report_of(
+    finished: TurnFinished,
+    mode: UsedMode,
+    retrieve_ms: float,
+    saved_ms: float,
+    model: str,
+    pages: tuple[PageUse, ...],
+) -> TurnReport:
+    t = finished.timings
+    times = PhaseTimes(
+        t.queue, retrieve_ms, t.restore, t.remove, t.prefill, t.first_token, t.decode, t.save
+    )
+    generated = len(finished.generated)
+    return TurnReport(
+        tokens=TokenReport(finished.prompt_tokens, finished.reused, finished.computed, generated),
+        timings_ms=times,
+        mode=mode,
+        pages_in_context=pages,
+        finish_reason=finished.reason,
+        bytes_read=finished.bytes_read,
+        bytes_written=finished.bytes_written,
+        saved_ms=saved_ms,
+        model=model,
+    )

@@ -1,0 +1,77 @@
+"""Documents as the prompt needs them, kept in memory: a document of the library never changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from app.core.prompt import WholeDocument
+from app.core.records import PageUse, PlacedPassages
+from rag.types import Document, DocumentId, Passage
+
+if TYPE_CHECKING:
+    from rag import Library
+
+KEPT_DOCUMENTS = 8
+
+
+class DocumentTexts:
+    """Passages of the documents used last; thread-safe."""
+
+    def __init__(self, library: Callable[[], Library]) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._kept: dict[int, WholeDocument] = {}
+
+    def whole(self, document: int) -> WholeDocument:
+        """Raises DocumentError when it is not in the library."""
+        with self._lock:
+            found = self._kept.pop(document, None)
+        if found is None:
+            library = self._library()
+            passages = tuple(library.passages(DocumentId(document)))
+            found = WholeDocument(document, library.document(DocumentId(document)).name, passages)
+        with self._lock:
+            self._kept[document] = found
+            while len(self._kept) > KEPT_DOCUMENTS:
+                self._kept.pop(next(iter(self._kept)))
+        return found
+
+    def document(self, document: int) -> Document:
+        return self._library().document(DocumentId(document))
+
+    def readable(self, document: int) -> bool:
+        """It is in the library, not in the trash, and its words are indexed."""
+        from rag.errors import DocumentError
+
+        try:
+            return self.document(document).state in ("words", "ready")
+        except DocumentError:
+            return False
+
+    def characters(self, document: int) -> int:
+        return self.document(document).characters
+
+    def passage_ids(self, document: int) -> tuple[int, ...]:
+        return tuple(passage.id for passage in self.whole(document).passages)
+
+    def placed(self, placed: PlacedPassages) -> tuple[Passage, ...]:
+        """The passages that a message put into the context; those that are gone are left out."""
+        by_id = {passage.id: passage for passage in self.whole(placed.document_id).passages}
+        return tuple(by_id[i] for i in placed.passage_ids if i in by_id)
+
+    def names(self, documents: Sequence[int]) -> dict[int, str]:
+        """Names of those that are still in the library."""
+        return {d: self.document(d).name for d in documents if self.readable(d)}
+
+
+def pages_in_context(whole: Sequence[Document], passages: Sequence[Passage]) -> tuple[PageUse, ...]:
+    """Pages the model has in its context, by document."""
+    used = {int(d.id): PageUse(int(d.id), tuple(range(d.pages)), whole=True) for d in whole}
+    found: dict[int, set[int]] = {}
+    for passage in passages:
+        pages = found.setdefault(int(passage.document_id), set())
+        pages.update(part.page_index for part in passage.ranges)
+    parts = {d: PageUse(d, tuple(sorted(p)), whole=False) for d, p in found.items() if d not in used}
+    return tuple(use for _, use in sorted({**used, **parts}.items()))

@@ -1,0 +1,228 @@
+"""What goes into the context with a question: whole documents, passages found for it, or nothing.
+
+Budgets are exact in tokens. Nothing is cut in silence: what does not fit is a UserError before it is sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from app.core import segments
+from app.core.documents import DocumentTexts
+from app.core.errors import UserError
+from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history
+from app.core.records import Conversation, Message, UsedMode
+from app.core.segments import ChatSegments
+from app.core.settings import Settings
+from engine.messages import Tokens
+from rag.types import Passage
+
+if TYPE_CHECKING:
+    from rag import Library
+
+ANSWER_ROOM = 64  # tokens; an answer shorter than that helps nobody
+LONGEST_TOKEN = 12  # characters of text per token, more than any tokenizer reaches on prose
+SHORT_QUESTION = 40  # characters; a shorter follow-up is searched together with the question before
+
+
+class LoadedModel(Protocol):
+    """What planning needs of `engine.client.ModelHandle`."""
+
+    @property
+    def chat(self) -> ChatSegments: ...
+
+    @property
+    def context(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One question ready to be sent. `estimated`: upper bound of passages that were not looked up yet."""
+
+    context: Context
+    history: Tokens
+    composed: Composed
+    addition: Addition
+    mode: UsedMode
+    limit: int
+    retrieve_ms: float = 0.0
+    estimated: int = 0
+
+    @property
+    def tokens(self) -> Tokens:
+        return self.history + self.composed.tokens
+
+    @property
+    def total(self) -> int:
+        return len(self.history) + len(self.composed.tokens) + self.estimated
+
+    @property
+    def over_by(self) -> int:
+        return max(0, self.total + min(ANSWER_ROOM, self.limit // 4) - self.limit)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A conversation before its next question."""
+
+    conversation: Conversation
+    messages: tuple[Message, ...]
+    model: LoadedModel
+    end_ids: frozenset[int]
+
+
+class Planner:
+    """Composes questions; thread-safe. `library` is asked for at first need."""
+
+    def __init__(self, library: Callable[[], Library], settings: Callable[[], Settings]) -> None:
+        self._library = library
+        self._settings = settings
+        self.texts = DocumentTexts(library)
+
+    def plan(self, situation: Situation, question: str, look_up: bool = True) -> Plan:
+        """The next message. `look_up` False: passages are not searched, only bounded (for a price)."""
+        context = Context.of(situation.messages, situation.end_ids)
+        draft = _Draft(situation, context, history(situation.messages), question, self._settings())
+        documents = self._fresh_documents(draft)
+        if not documents:
+            return draft.finish("whole" if context.whole else "none")
+        whole = self._whole(draft, documents)
+        if whole:
+            return draft.finish("whole", documents=whole)
+        return self._with_passages(draft, documents, look_up)
+
+    def _fresh_documents(self, draft: _Draft) -> list[int]:
+        """Attached documents that are not in the context whole, in shelf order."""
+        attached = draft.situation.conversation.document_ids
+        return sorted(d for d in attached if d not in draft.context.whole and self.texts.readable(d))
+
+    def _whole(self, draft: _Draft, documents: Sequence[int]) -> tuple[WholeDocument, ...]:
+        """The documents when they are to be read whole; () when passages are to be looked up."""
+        mode = draft.situation.conversation.mode
+        if mode == "passages" or (mode == "auto" and self._hopeless(draft, documents)):
+            return ()
+        whole = tuple(self.texts.whole(document) for document in documents)
+        if mode == "whole" or draft.fits(whole):
+            return whole
+        return ()
+
+    def _hopeless(self, draft: _Draft, documents: Sequence[int]) -> bool:
+        """Too long by far (no need to count), or its passages are in the context already."""
+        if any(passage in draft.context.markers for d in documents for passage in self.texts.passage_ids(d)):
+            return True
+        characters = sum(self.texts.characters(document) for document in documents)
+        return characters > draft.room * LONGEST_TOKEN
+
+    def _with_passages(self, draft: _Draft, documents: Sequence[int], look_up: bool) -> Plan:
+        budget = draft.passage_budget()
+        if not look_up:
+            characters = sum(self.texts.characters(document) for document in documents)
+            return draft.finish("passages", estimated=min(budget, characters // 2))
+        started = time.perf_counter()
+        hits = self._library().search(draft.search_text(), documents, top=draft.settings.passages)
+        passages = draft.fitting((hit.passage for hit in hits), budget)
+        elapsed = (time.perf_counter() - started) * 1000
+        return draft.finish("passages", passages=passages, retrieve_ms=elapsed)
+
+
+@dataclass(frozen=True)
+class _Draft:
+    situation: Situation
+    context: Context
+    history: Tokens
+    question: str
+    settings: Settings
+
+    @property
+    def room(self) -> int:
+        """Tokens for this message when answers and some later questions shall still fit."""
+        limit = self.situation.model.context
+        return limit - len(self.history) - min(self.settings.answer_reserve, limit // 4)
+
+    @property
+    def instructions(self) -> str | None:
+        """What has to be placed: the first ones, or changed ones."""
+        wanted = self.situation.conversation.instructions
+        return None if wanted == self.context.instructions else wanted
+
+    def addition(self, documents: Sequence[WholeDocument] = (), passages: Sequence[Passage] = ()) -> Addition:
+        return Addition(self.question, tuple(documents), tuple(passages), self.instructions)
+
+    def compose(self, addition: Addition) -> Composed:
+        return compose(self.situation.model.chat, addition, self.context)
+
+    def fits(self, documents: Sequence[WholeDocument]) -> bool:
+        size = len(self.compose(self.addition(documents)).tokens)
+        limit = self.settings.whole_tokens
+        return size <= self.room and (not limit or size <= limit)
+
+    def passage_budget(self) -> int:
+        bare = len(self.compose(self.addition()).tokens)
+        return max(0, min(self.settings.passage_tokens, self.room - bare))
+
+    def search_text(self) -> str:
+        """The question; a short follow-up ("and the second one?") together with the one before."""
+        asked = [message.text for message in self.situation.messages if message.role == "user"]
+        if asked and len(self.question) < SHORT_QUESTION:
+            return f"{asked[-1]} {self.question}"
+        return self.question
+
+    def fitting(self, passages: Iterable[Passage], budget: int) -> tuple[Passage, ...]:
+        """The best passages that fit, in reading order; such as are in the context already cost nothing."""
+        chosen: list[Passage] = []
+        for passage in passages:
+            text = segments.passage_text(self.context.next_marker + len(chosen), passage) + "\n\n"
+            known = passage.id in self.context.markers
+            cost = 0 if known else len(self.situation.model.chat.text_ids(text))
+            if cost <= budget:
+                budget -= cost
+                chosen.append(passage)
+        return tuple(sorted(chosen, key=lambda p: (p.document_id, p.index)))
+
+    def finish(
+        self,
+        mode: UsedMode,
+        documents: Sequence[WholeDocument] = (),
+        passages: Sequence[Passage] = (),
+        retrieve_ms: float = 0.0,
+        estimated: int = 0,
+    ) -> Plan:
+        addition = self.addition(documents, passages)
+        limit = self.situation.model.context
+        composed = self.compose(addition)
+        return Plan(self.context, self.history, composed, addition, mode, limit, retrieve_ms, estimated)
+
+
+def check_fits(plan: Plan) -> None:
+    """Raises UserError when prompt and answer do not fit the context."""
+    if plan.over_by:
+        raise UserError(
+            f"This does not fit the model's context by {plan.over_by:,} tokens.",
+            f"It would take {plan.total:,} of {plan.limit:,} tokens, and an answer needs room. "
+            + what_would_drop(plan),
+            advice(plan),
+        )
+
+
+def what_would_drop(plan: Plan) -> str:
+    """What would have to go so that the rest fits; "" when all fits."""
+    if not plan.over_by:
+        return ""
+    if plan.addition.documents:
+        names = ", ".join(document.name for document in plan.addition.documents)
+        return f"At least {plan.over_by:,} tokens of {names} would have to be left out."
+    if len(plan.history) >= plan.over_by:
+        size = len(plan.history)
+        return f"The oldest {plan.over_by:,} of {size:,} tokens of this conversation would have to go."
+    return f"The question itself is {plan.over_by:,} tokens too long."
+
+
+def advice(plan: Plan) -> str:
+    if plan.addition.documents:
+        return "Use passages instead of the whole document, or a model with a larger context."
+    if plan.history.ids:
+        return "Go on in a new conversation with the same documents, or use a model with a larger context."
+    return "Shorten the question, or use a model with a larger context."

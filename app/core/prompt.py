@@ -1,0 +1,185 @@
+"""Append-only prompts: a user message is composed once, its ids are stored and spliced ever after.
+
+First message: [open][header][documents][instructions][user open][passages][question][answer open].
+Later ones:    [glue of the template][new documents][changed instructions][passages][question][answer open].
+Nothing already in the context is rendered again; a passage that is there is named by its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from app.core import segments
+from app.core.records import Message, PlacedPassages, Placement
+from app.core.segments import ChatSegments
+from engine.messages import Tokens
+from rag.types import Passage
+
+PassagesOf = Callable[[PlacedPassages], Sequence[Passage]]
+
+
+@dataclass(frozen=True)
+class WholeDocument:
+    """A document that is placed whole, with its passages in reading order."""
+
+    id: int
+    name: str
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What a question brings along. `instructions` None: nothing changed since they were placed."""
+
+    question: str
+    documents: tuple[WholeDocument, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    instructions: str | None = None
+
+
+@dataclass(frozen=True)
+class Composed:
+    tokens: Tokens
+    placement: Placement
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the messages so far have put into the model's context.
+
+    `markers`: passage id to its number. `whole`: ids of documents that are in it whole. `used`: there are
+    messages. `ended`: the model itself ended the last answer, so its end token is in the history.
+    """
+
+    markers: dict[int, int] = field(default_factory=dict)
+    whole: frozenset[int] = frozenset()
+    instructions: str = ""
+    next_marker: int = 1
+    used: bool = False
+    ended: bool = False
+
+    @staticmethod
+    def of(messages: Sequence[Message], end_ids: frozenset[int]) -> Context:
+        placements = [message.placement for message in messages if message.role == "user"]
+        placed = [item for p in placements for item in (*p.documents, *p.passages)]
+        markers = {pid: item.first_marker + i for item in placed for i, pid in enumerate(item.passage_ids)}
+        spoken = [p.instructions for p in placements if p.instructions is not None]
+        last = messages[-1].tokens.ids[-1:] if messages else ()
+        return Context(
+            markers=markers,
+            whole=frozenset(item.document_id for p in placements for item in p.documents),
+            instructions=spoken[-1] if spoken else "",
+            next_marker=max(markers.values(), default=0) + 1,
+            used=bool(messages),
+            ended=bool(last) and last[0] in end_ids,
+        )
+
+
+def history(messages: Iterable[Message]) -> Tokens:
+    """The exact ids and roles of a conversation so far."""
+    parts = [message.tokens for message in messages]
+    ids = tuple(chain.from_iterable(part.ids for part in parts))
+    return Tokens(ids, tuple(chain.from_iterable(part.roles for part in parts)))
+
+
+def compose(chat: ChatSegments, addition: Addition, context: Context) -> Composed:
+    """Ids of one user message from where the context ends to where the answer begins."""
+    return (_compose_next if context.used else _compose_first)(chat, addition, context)
+
+
+def _compose_first(chat: ChatSegments, addition: Addition, context: Context) -> Composed:
+    has_text = bool(addition.documents or addition.passages)
+    ids = [*chat.open_ids(), *chat.system_text_ids(segments.HEADER if has_text else segments.HEADER_PLAIN)]
+    documents, marker = _place_documents(addition.documents, context.next_marker)
+    for document, placed in zip(addition.documents, documents, strict=True):
+        text = segments.document_text(document.name, placed.first_marker, document.passages)
+        ids += chat.system_text_ids(text)
+    shared = len(ids)
+    instructions = segments.instructions_text(addition.instructions or "")
+    ids += chat.system_text_ids(instructions) if instructions else ()
+    ids += chat.first_user_open_ids(has_system=True)
+    passages = _add_passages(chat, ids, addition, context, marker)
+    _add_question(chat, ids, addition.question)
+    return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions, shared))
+
+
+def _compose_next(chat: ChatSegments, addition: Addition, context: Context) -> Composed:
+    ids = list(chat.next_user_open_ids(ended_by_eog=context.ended))
+    documents, marker = _place_documents(addition.documents, context.next_marker)
+    for document, placed in zip(addition.documents, documents, strict=True):
+        text = segments.document_text(document.name, placed.first_marker, document.passages)
+        ids += chat.text_ids(text.lstrip() + "\n\n")
+    if addition.instructions is not None:
+        ids += chat.text_ids(segments.later_instructions_text(addition.instructions))
+    passages = _add_passages(chat, ids, addition, context, marker)
+    _add_question(chat, ids, addition.question)
+    return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions))
+
+
+def _place_documents(
+    documents: Sequence[WholeDocument], marker: int
+) -> tuple[tuple[PlacedPassages, ...], int]:
+    placed = []
+    for document in documents:
+        placed.append(PlacedPassages(document.id, marker, tuple(p.id for p in document.passages)))
+        marker += len(document.passages)
+    return tuple(placed), marker
+
+
+def _add_passages(
+    chat: ChatSegments, ids: list[int], addition: Addition, context: Context, marker: int
+) -> tuple[PlacedPassages, ...]:
+    """Appends what was found for the question; passages that are in the context are only named."""
+    new = [passage for passage in addition.passages if passage.id not in context.markers]
+    known = [context.markers[p.id] for p in addition.passages if p.id in context.markers]
+    blocks = [segments.passage_text(marker + i, passage) for i, passage in enumerate(new)]
+    text = segments.found_text(blocks, known)
+    ids += chat.text_ids(text) if text else ()
+    return tuple(
+        PlacedPassages(int(passage.document_id), marker + i, (passage.id,)) for i, passage in enumerate(new)
+    )
+
+
+def _add_question(chat: ChatSegments, ids: list[int], question: str) -> None:
+    ids += chat.text_ids(question)
+    ids += chat.assistant_open_ids()
+
+
+def recompose(
+    chat: ChatSegments, messages: Sequence[Message], passages_of: PassagesOf, names: dict[int, str], eog: int
+) -> list[tuple[Message, Composed]]:
+    """The same conversation in another tokenizer: stored texts and placements, new ids.
+
+    Answers become prompt tokens ended by `eog`: this model has not sampled them. A document that is gone from
+    the library is left out.
+    """
+    renewed: list[tuple[Message, Composed]] = []
+    done: list[Message] = []
+    for message in messages:
+        if message.role == "assistant":
+            ids = [*chat.text_ids(message.text), eog] if message.text else []
+            composed = Composed(Tokens.prompt(ids), message.placement)
+        else:
+            composed = compose(chat, _again(message, passages_of, names), Context.of(done, frozenset((eog,))))
+        renewed.append((message, composed))
+        done.append(_with(message, composed))
+    return renewed
+
+
+def _again(message: Message, passages_of: PassagesOf, names: dict[int, str]) -> Addition:
+    placement = message.placement
+    documents = tuple(
+        WholeDocument(item.document_id, names[item.document_id], tuple(passages_of(item)))
+        for item in placement.documents
+        if item.document_id in names
+    )
+    found = tuple(passage for item in placement.passages for passage in passages_of(item))
+    return Addition(message.text, documents, found, placement.instructions)
+
+
+def _with(message: Message, composed: Composed) -> Message:
+    from dataclasses import replace
+
+    return replace(message, tokens=composed.tokens, placement=composed.placement)

@@ -1,0 +1,69 @@
+"""The app's texts in a prompt, and what the prompt needs from a chat format.
+
+Short and plain on purpose: the starter model has 135 million parameters. HEADER is part of every shared
+document prefix; changing a letter of it costs every reader one prefill per document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from rag.types import Passage
+
+HEADER = (
+    "You answer questions about documents. Use only what the documents say. "
+    "After each statement name the passage it comes from by its number, like [2]. "
+    "If the documents do not hold the answer, say so."
+)
+HEADER_PLAIN = "You are a helpful assistant. Answer briefly and truthfully."
+
+
+class ChatSegments(Protocol):
+    """`engine.chat_format.ChatFormat`: each segment is tokenised alone, ids are concatenated."""
+
+    def open_ids(self) -> Sequence[int]: ...
+
+    def system_text_ids(self, text: str) -> Sequence[int]: ...
+
+    def first_user_open_ids(self, has_system: bool = True) -> Sequence[int]: ...
+
+    def text_ids(self, text: str) -> Sequence[int]: ...
+
+    def assistant_open_ids(self) -> Sequence[int]: ...
+
+    def next_user_open_ids(self, ended_by_eog: bool) -> Sequence[int]: ...
+
+
+def document_text(name: str, first_marker: int, passages: Sequence[Passage]) -> str:
+    """A whole document in reading order, each passage with its number."""
+    return f"\n\nDocument: {name}\n\n" + passages_text(first_marker, passages)
+
+
+def passages_text(first_marker: int, passages: Sequence[Passage]) -> str:
+    return "\n\n".join(passage_text(first_marker + i, passage) for i, passage in enumerate(passages))
+
+
+def passage_text(marker: int, passage: Passage) -> str:
+    """Line ends of the PDF cost tokens and mean nothing to the model."""
+    return f"[{marker}] {' '.join(passage.text.split())}"
+
+
+def found_text(blocks: Sequence[str], known: Sequence[int]) -> str:
+    """Passages found for a question; `known` are numbers of such as are in the context already."""
+    parts = list(blocks)
+    if known:
+        parts.append("See also " + ", ".join(f"[{marker}]" for marker in known) + ".")
+    return "\n\n".join(parts) + "\n\n" if parts else ""
+
+
+def instructions_text(instructions: str) -> str:
+    return f"\n\n{instructions}" if instructions else ""
+
+
+def later_instructions_text(instructions: str) -> str:
+    return (
+        f"From now on: {instructions}\n\n"
+        if instructions
+        else "From now on ignore my earlier instructions.\n\n"
+    )
