@@ -82,8 +82,8 @@ class Turn:
 def explain_computed(request: Submit, reused: int, missing_reason: str) -> tuple[ComputedRange, ...]:
     """Splits what has to be computed into ranges with a reason each.
 
-    Below `history_tokens` the conversation had its KV once, so `missing_reason` says what became of it. The first token
-    above is the last one sampled in the turn before: it was never fed to the model. The rest is new.
+    Below `history_tokens` the conversation had its KV once, so `missing_reason` says what became of it. The first
+    token above is the last one sampled in the turn before: it was never fed to the model. The rest is new.
     """
     total, history = len(request.tokens), request.history_tokens
     ranges = [ComputedRange(max(0, min(history, total) - reused), missing_reason)]

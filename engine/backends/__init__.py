@@ -1,0 +1,1 @@
+"""Backends: one way each to run a model step."""

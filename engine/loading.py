@@ -1,0 +1,142 @@
+"""Loading a model: from a file and settings to everything a turn needs, checked before anything is mapped in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.chat_format import ChatFormat
+from engine.errors import EngineError
+from engine.gguf import GgufFile
+from engine.kv.fingerprint import fingerprint
+from engine.kv.layout import PageLayout
+from engine.messages import EngineSettings, ModelLoaded
+from engine.models.families import spec_from_gguf
+from engine.models.spec import ModelSpec
+from engine.models.tensors import check_tensors
+from engine.placement import plan_cpu
+from engine.runner import Backend
+from engine.timings import now_ms
+from engine.tokenizer import Tokenizer
+
+# A default context may take this share of the memory that is free; the reader can ask for more.
+_KV_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class ModelHandle:
+    """The read-only side of a loaded model; safe to use from any thread."""
+
+    info: ModelLoaded
+    spec: ModelSpec
+    tokenizer: Tokenizer
+    chat: ChatFormat
+    context: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """What the engine thread works with. `gguf` is mapped as long as the backend lives."""
+
+    handle: ModelHandle
+    gguf: GgufFile
+    layout: PageLayout
+    fingerprint: bytes
+    numerics: str
+    backend: Backend
+
+
+def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) -> LoadedModel:
+    """Opens and checks the file, reads the tokenizer, compiles the backend. Raises EngineError."""
+    started = now_ms()
+    on_stage("reading the header")
+    gguf = GgufFile.open(path)
+    try:
+        spec = spec_from_gguf(gguf)
+        check_tensors(gguf, spec)
+        layout = PageLayout.for_spec(spec, settings.kv_type_k, settings.kv_type_v)
+        on_stage("reading the tokenizer")
+        tokenizer = Tokenizer.from_gguf(gguf)
+        chat = ChatFormat.from_gguf(gguf, tokenizer)
+        on_stage("mapping the weights")
+        backend, numerics = _backend(gguf, spec, layout, settings)
+        print_ = fingerprint(gguf, spec, layout)
+        context, warnings = _context(spec, layout, settings)
+        info = _info(path, spec, layout, gguf, print_, context, settings, now_ms() - started)
+    except BaseException:
+        gguf.close()
+        raise
+    handle = ModelHandle(info, spec, tokenizer, chat, context, (*spec.warnings, *warnings, *chat.warnings))
+    return LoadedModel(handle, gguf, layout, print_, numerics, backend)
+
+
+def physical_cores() -> int:
+    import psutil
+
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(psutil.cpu_count(logical=False) or 1, usable or 1))
+
+
+def _backend(
+    gguf: GgufFile, spec: ModelSpec, layout: PageLayout, settings: EngineSettings
+) -> tuple[Backend, str]:
+    """The backend and the label of its numerics, as stored with each page."""
+    if settings.backend == "reference":
+        from engine.backends.reference import ReferenceBackend
+
+        return ReferenceBackend(gguf, spec, layout), "reference/cpu"
+    if settings.backend == "gpu":
+        raise EngineError(
+            "The GPU backend is not available.",
+            "This version computes on the CPU only.",
+            "Choose the backend 'cpu'.",
+        )
+    from engine.backends.cpu import native_backend
+    from kernels import numerics_label
+
+    (stretch,) = plan_cpu(spec).stretches
+    return native_backend(gguf, spec, layout, stretch, settings.threads or physical_cores()), numerics_label()
+
+
+def _context(spec: ModelSpec, layout: PageLayout, settings: EngineSettings) -> tuple[int, tuple[str, ...]]:
+    """The context to run with: what was asked for, at most the model's own, by default also what memory allows."""
+    if settings.context:
+        if settings.context <= spec.context:
+            return settings.context, ()
+        return spec.context, (f"The model was made for {spec.context:,} tokens; the context is set to that.",)
+    import psutil
+
+    affordable = int(psutil.virtual_memory().available * _KV_SHARE) // layout.bytes_per_token
+    fitting = max(layout.page_tokens, affordable // layout.page_tokens * layout.page_tokens)
+    if fitting >= spec.context:
+        return spec.context, ()
+    text = f"The context is {fitting:,} of the model's {spec.context:,} tokens: more does not fit the free memory."
+    return fitting, (text,)
+
+
+def _info(
+    path: Path,
+    spec: ModelSpec,
+    layout: PageLayout,
+    gguf: GgufFile,
+    print_: bytes,
+    context: int,
+    settings: EngineSettings,
+    load_ms: float,
+) -> ModelLoaded:
+    threads = settings.threads or physical_cores()
+    return ModelLoaded(
+        path=path,
+        name=spec.name,
+        architecture=spec.architecture,
+        context=context,
+        devices=(f"CPU, {threads} thread{'s' if threads > 1 else ''}",),
+        weights_bytes=sum(info.nbytes for info in gguf.tensors.values()),
+        kv_bytes_per_token=layout.bytes_per_token,
+        page_tokens=layout.page_tokens,
+        fingerprint=print_.hex(),
+        load_ms=load_ms,
+    )

@@ -1,0 +1,82 @@
+"""The runner: a loaded model and the one way to push rows of tokens through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Rows
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.kv.sequence import Sequence
+from kernels.program import StepBatch, StepResult
+
+
+class Backend(Protocol):
+    """What runs a whole step: native CPU code, or the float32 reference."""
+
+    def step(self, batch: StepBatch) -> StepResult: ...
+
+
+@dataclass(frozen=True)
+class RowRun:
+    """Consecutive tokens of one sequence in a step.
+
+    Attributes:
+        ids, roles: one entry per token.
+        start: position of the first token; room for all of them is reserved in `sequence`.
+        write: False for the last token of a prompt whose KV is complete: it only reads.
+        outputs: how many of the last rows need logits.
+    """
+
+    sequence: Sequence
+    ids: tuple[int, ...]
+    roles: tuple[int, ...]
+    start: int
+    write: bool = True
+    outputs: int = 0
+
+
+class Runner:
+    """Turns row runs into a batch for the backend.
+
+    Attributes:
+        cancel: uint8[1]; another thread sets it to end the step in progress early.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.cancel: npt.NDArray[np.uint8] = np.zeros(1, np.uint8)
+
+    def step(self, runs: Rows[RowRun]) -> StepResult:
+        """One step. `logits` and `hidden` hold the wanted rows of all runs, run after run."""
+        return self._backend.step(_batch(runs, self.cancel))
+
+
+def _batch(runs: Rows[RowRun], cancel: npt.NDArray[np.uint8]) -> StepBatch:
+    counts = np.array([len(run.ids) for run in runs], np.int32)
+    ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    return StepBatch(
+        tokens=np.concatenate([np.array(run.ids, np.int32) for run in runs]),
+        roles=np.concatenate([np.array(run.roles, np.uint8) for run in runs]),
+        seq_rows=ends,
+        seq_start=np.array([run.start for run in runs], np.int32),
+        pages=_block_tables(runs),
+        seq_write=np.array([run.write for run in runs], np.uint8),
+        out_rows=_output_rows(runs, ends),
+        cancel=cancel,
+    )
+
+
+def _block_tables(runs: Rows[RowRun]) -> npt.NDArray[np.uint64]:
+    tables = [run.sequence.block_table() for run in runs]
+    pages = np.zeros((len(tables), max(len(table) for table in tables)), np.uint64)
+    for row, table in zip(pages, tables, strict=True):
+        row[: len(table)] = table
+    return pages
+
+
+def _output_rows(runs: Rows[RowRun], ends: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    rows = [np.arange(end - run.outputs, end) for run, end in zip(runs, ends[1:], strict=True)]
+    return np.concatenate(rows).astype(np.int32)

@@ -1,0 +1,246 @@
+"""The scheduler: decides what each step computes, and carries turns from waiting to done.
+
+Each step takes the decode token of every running turn and one slice of prefill. The conversation the reader
+looks at goes first. A page that another turn is computing right now is waited for, not computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.admission import Admission
+from engine.errors import EngineError
+from engine.messages import (
+    ConversationId,
+    Event,
+    FinishReason,
+    PrefillProgress,
+    TokenDelta,
+    TurnFailed,
+    TurnId,
+)
+from engine.runner import RowRun, Runner
+from engine.sampler import sample
+from engine.timings import Rates, now_ms
+from engine.turn import Phase, Turn
+
+MAX_RUNNING = 16
+# Beside running decodes a prefill slice may take this long, so that their tokens keep flowing.
+_SLICE_MS = 120.0
+_SMALLEST_SLICE = 32
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`context`: tokens a conversation may hold; `prefill_chunk`: most prompt tokens in a step."""
+
+    context: int
+    prefill_chunk: int
+    end_tokens: frozenset[int]
+
+
+class Scheduler:
+    """Owns the turns. Lives on the engine thread; `emit` hands events out.
+
+    Attributes:
+        focus: the conversation the reader looks at.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        admission: Admission,
+        rates: Rates,
+        limits: Limits,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._runner = runner
+        self._admission = admission
+        self._rates = rates
+        self._limits = limits
+        self._emit = emit
+        self._turns: dict[TurnId, Turn] = {}
+        self.focus: ConversationId | None = None
+
+    def submit(self, turn: Turn) -> None:
+        self._turns[turn.request.turn] = turn
+
+    def cancel(self, turn_id: TurnId) -> None:
+        if turn := self._turns.get(turn_id):
+            self._finish(turn, "cancelled")
+
+    def cancel_all(self) -> None:
+        for turn_id in list(self._turns):
+            self.cancel(turn_id)
+
+    @property
+    def running(self) -> int:
+        return sum(turn.phase is not Phase.WAITING for turn in self._turns.values())
+
+    @property
+    def waiting(self) -> int:
+        return len(self._turns) - self.running
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._turns)
+
+    def step(self) -> bool:
+        """Admits what can start and runs one step. False when there was nothing to compute (yet)."""
+        self._admit()
+        runs = self._plan()
+        if not runs:
+            return False
+        started = now_ms()
+        result = self._runner.step([run for _, run in runs])
+        if result.completed:
+            self._account(runs, now_ms() - started)
+            self._apply(runs, result.logits, result.hidden)
+        return True
+
+    # --- choosing -----------------------------------------------------------------------------------
+
+    def _in_order(self, phase: Phase) -> list[Turn]:
+        """Turns of a phase: the focused conversation first, then by priority, then by age."""
+        turns = [turn for turn in self._turns.values() if turn.phase is phase]
+        return sorted(turns, key=lambda turn: (not self._focused(turn), not turn.request.priority))
+
+    def _focused(self, turn: Turn) -> bool:
+        return turn.request.conversation == self.focus
+
+    def _admit(self) -> None:
+        for turn in self._in_order(Phase.WAITING)[: max(0, MAX_RUNNING - self.running)]:
+            self._guard(turn, lambda turn=turn: self._admission.begin(turn))
+        for turn in self._in_order(Phase.RESTORING):
+            self._guard(turn, lambda turn=turn: self._admission.poll(turn))
+
+    def _plan(self) -> list[tuple[Turn, RowRun]]:
+        planned: list[tuple[Turn, RowRun]] = []
+        for turn in self._in_order(Phase.DECODE):
+            self._guard(turn, lambda turn=turn: planned.append((turn, _decode_run(turn))))
+        room = self._slice(decoding=bool(planned))
+        for turn in self._in_order(Phase.PREFILL):
+            if self._admission.may_compute(turn):
+                self._guard(turn, lambda turn=turn: planned.append((turn, _prefill_run(turn, room))))
+                break
+        return planned
+
+    def _slice(self, *, decoding: bool) -> int:
+        if not decoding:
+            return self._limits.prefill_chunk
+        affordable = int(self._rates.prefill * _SLICE_MS / 1e3)
+        return min(self._limits.prefill_chunk, max(_SMALLEST_SLICE, affordable))
+
+    def _guard(self, turn: Turn, action: Callable[[], object]) -> None:
+        """A turn that cannot go on fails alone; the others are not touched."""
+        try:
+            action()
+        except EngineError as error:
+            self._fail(turn, error)
+
+    # --- after a step -------------------------------------------------------------------------------
+
+    def _account(self, runs: Iterable[tuple[Turn, RowRun]], ms: float) -> None:
+        prompt_tokens = 0
+        decoding = 0
+        for turn, run in runs:
+            if turn.phase is Phase.PREFILL:
+                prompt_tokens += len(run.ids)
+                turn.clock.prefill += ms
+            else:
+                decoding += 1
+                turn.clock.decode += ms
+        self._rates.saw_prefill(prompt_tokens, ms)
+        if not prompt_tokens:
+            self._rates.saw_decode(1 if decoding else 0, ms)
+
+    def _apply(
+        self,
+        runs: Iterable[tuple[Turn, RowRun]],
+        logits: npt.NDArray[np.float32],
+        hidden: npt.NDArray[np.float32],
+    ) -> None:
+        row = 0
+        for turn, run in runs:
+            if run.write:
+                turn.kv.commit(run.ids, run.roles)
+                self._admission.computed(turn)
+            if turn.phase is Phase.PREFILL:
+                self._report_prefill(turn)
+            if run.outputs:
+                self._sample(turn, logits[row])
+                row += run.outputs
+
+    def _report_prefill(self, turn: Turn) -> None:
+        total = len(turn.prompt) - turn.reused.total
+        done = turn.kv.num_tokens - turn.reused.total
+        self._emit(
+            PrefillProgress(
+                turn.request.turn, turn.request.conversation, max(0, done), max(1, total), self._rates.prefill
+            )
+        )
+
+    def _sample(self, turn: Turn, logits: npt.NDArray[np.float32]) -> None:
+        sampling = turn.request.sampling
+        token = sample(logits, sampling, turn.recent(sampling.penalty_window), turn.position)
+        if not turn.generated:
+            turn.clock.sampled_first()
+            turn.phase = Phase.DECODE
+        turn.generated.append(token)
+        ended = token in self._limits.end_tokens
+        text = "" if ended else turn.answer.push(token)
+        self._emit(TokenDelta(turn.request.turn, turn.request.conversation, text, (token,)))
+        if reason := self._reason(turn, ended):
+            self._finish(turn, reason)
+
+    def _reason(self, turn: Turn, ended: bool) -> FinishReason | None:
+        if ended:
+            return "stop"
+        if turn.answer.stopped:
+            return "stop_string"
+        if len(turn.generated) >= turn.request.sampling.max_tokens:
+            return "length"
+        return "context" if turn.position >= self._limits.context else None
+
+    # --- ending -------------------------------------------------------------------------------------
+
+    def _finish(self, turn: Turn, reason: FinishReason) -> None:
+        if rest := turn.answer.finish():
+            self._emit(TokenDelta(turn.request.turn, turn.request.conversation, rest, ()))
+        written = self._admission.end(turn, keep=bool(turn.generated))
+        self._remove(turn)
+        self._emit(turn.finished(reason, written))
+
+    def _fail(self, turn: Turn, error: EngineError) -> None:
+        self._admission.end(turn, keep=bool(turn.generated))
+        self._remove(turn)
+        self._emit(
+            TurnFailed(turn.request.turn, turn.request.conversation, error.what, error.why, error.next)
+        )
+
+    def _remove(self, turn: Turn) -> None:
+        turn.phase = Phase.DONE
+        self._turns.pop(turn.request.turn, None)
+
+
+def _decode_run(turn: Turn) -> RowRun:
+    """Feeds the last sampled token."""
+    turn.kv.reserve(1)
+    role = 1
+    return RowRun(turn.kv, (turn.generated[-1],), (role,), turn.position - 1, outputs=1)
+
+
+def _prefill_run(turn: Turn, room: int) -> RowRun:
+    """The next slice of the prompt; where all of it is cached, its last token alone, without a K/V write."""
+    start, total = turn.kv.num_tokens, len(turn.prompt)
+    if start >= total:
+        last = total - 1
+        return RowRun(turn.kv, turn.prompt.ids[last:], turn.prompt.roles[last:], last, write=False, outputs=1)
+    end = min(total, start + room)
+    turn.kv.reserve(end - start)
+    ids, roles = turn.prompt.ids[start:end], turn.prompt.roles[start:end]
+    return RowRun(turn.kv, ids, roles, start, outputs=1 if end == total else 0)
