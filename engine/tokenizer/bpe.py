@@ -1,0 +1,64 @@
+"""Byte-level BPE: the `tokenizers` library merges, vocabulary and merges come from the GGUF file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.tokenizer.byte_map import BYTE_TO_CHARACTER
+from engine.tokenizer.pre_tokenizers import PreTokenizer
+from engine.tokenizer.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Merger
+    from tokenizers.models import BPE
+
+_LONG = 4096  # characters; from here on the call goes through the form that releases the GIL
+
+
+class BytePairEncoder:
+    """Text to ids, without special tokens. Bytes that the vocabulary lacks are dropped, as llama.cpp does."""
+
+    def __init__(self, vocabulary: Vocabulary, pre: PreTokenizer) -> None:
+        self._size = len(vocabulary.texts)
+        self._merger = _merger(vocabulary, pre)
+
+    def encode(self, text: str) -> list[int]:
+        if len(text) < _LONG:
+            ids: list[int] = self._merger.encode(text, add_special_tokens=False).ids
+        else:
+            ids = self._merger.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        return ids if max(ids, default=0) < self._size else [i for i in ids if i < self._size]
+
+
+def _merger(vocabulary: Vocabulary, pre: PreTokenizer) -> Merger:
+    from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+    merger = Tokenizer(_model(vocabulary, pre.ignore_merges))
+    splits = [pre_tokenizers.Split(Regex(expression), "isolated") for expression in pre.passes]
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    merger.pre_tokenizer = pre_tokenizers.Sequence([*splits, byte_level])
+    return merger
+
+
+def _model(vocabulary: Vocabulary, ignore_merges: bool) -> BPE:
+    from tokenizers import models
+
+    ids, pairs = _with_all_bytes(vocabulary), [_pair(merge) for merge in vocabulary.merges]
+    try:
+        return models.BPE(ids, pairs, ignore_merges=ignore_merges)
+    except Exception:  # the library's own type; a merge of unknown tokens cannot be used, the others can
+        usable = [(a, b) for a, b in pairs if a in ids and b in ids and a + b in ids]
+        return models.BPE(ids, usable, ignore_merges=ignore_merges)
+
+
+def _with_all_bytes(vocabulary: Vocabulary) -> dict[str, int]:
+    """The ids, and ids beyond the vocabulary for missing bytes: nothing may merge across a dropped byte."""
+    missing = [character for character in BYTE_TO_CHARACTER if character not in vocabulary.ids]
+    size = len(vocabulary.texts)
+    return vocabulary.ids | {character: size + i for i, character in enumerate(missing)}
+
+
+def _pair(merge: str) -> tuple[str, str]:
+    """A merge is cut at its first space after index 0: a token may itself begin with one."""
+    cut = merge.find(" ", 1)
+    return (merge[:cut], merge[cut + 1 :]) if cut > 0 else (merge, "")

@@ -1,0 +1,109 @@
+"""Tokenizer: text to token ids and back, exactly as the model was trained, from the GGUF file alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.errors import UnsupportedModel
+from engine.gguf import GgufFile
+from engine.tokenizer.bpe import BytePairEncoder
+from engine.tokenizer.byte_map import to_bytes
+from engine.tokenizer.pre_tokenizers import DEFAULT, PRE_TOKENIZERS, PreTokenizer
+from engine.tokenizer.special import partition
+from engine.tokenizer.vocabulary import PREFIX, TokenType, Vocabulary, read_vocabulary
+
+_SPECIAL = (TokenType.UNKNOWN, TokenType.CONTROL)
+
+
+class Tokenizer:
+    """Immutable after construction; every method may be called from any thread.
+
+    Attributes:
+        vocabulary: number of tokens; bos, eos: ids or None; eog_ids: ids that end a generation.
+        add_bos: whether a prompt begins with bos. warnings: sentences for the reader.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, pre: PreTokenizer, warnings: tuple[str, ...] = ()) -> None:
+        self.vocabulary = len(vocabulary.texts)
+        self.bos, self.eos, self.eog_ids = vocabulary.bos, vocabulary.eos, vocabulary.eog
+        wants_bos = pre.add_bos if vocabulary.add_bos is None else vocabulary.add_bos
+        self.add_bos = wants_bos and vocabulary.bos is not None
+        self.warnings = warnings
+        self._words = vocabulary
+        self._user_defined = vocabulary.special((TokenType.USER_DEFINED,))
+        self._all_special = vocabulary.special((*_SPECIAL, TokenType.USER_DEFINED))
+        self._encoder = BytePairEncoder(vocabulary, pre)
+
+    @staticmethod
+    def from_gguf(gguf: GgufFile) -> Tokenizer:
+        """UnsupportedModel: a tokenizer model other than "gpt2"; ModelFileError: a broken vocabulary."""
+        _check_model(gguf)
+        pre, warnings = _pre_tokenizer(gguf)
+        return Tokenizer(read_vocabulary(gguf), pre, warnings)
+
+    def encode(self, text: str, *, special: bool = False) -> list[int]:
+        """Ids of `text`, bos not added. Control tokens are recognised only with `special` (template text,
+        never a reader's); user-defined tokens always, they are words of the vocabulary."""
+        ids: list[int] = []
+        for piece in partition(
+            _without_surrogates(text), self._all_special if special else self._user_defined
+        ):
+            if isinstance(piece, int):
+                ids.append(piece)
+            else:
+                ids.extend(self._encoder.encode(piece))
+        return ids
+
+    def decode(self, ids: Iterable[int], *, special: bool = True) -> str:
+        """Text of `ids`; broken UTF-8 becomes U+FFFD. Without `special`, control tokens are left out."""
+        return b"".join(self.token_bytes(i, special=special) for i in ids).decode("utf-8", "replace")
+
+    def token_bytes(self, token_id: int, *, special: bool = True) -> bytes:
+        """The bytes a token adds to the text; empty for unused tokens. IndexError beyond the vocabulary."""
+        if not 0 <= token_id < self.vocabulary:
+            raise IndexError(f"token id {token_id} is outside the vocabulary of {self.vocabulary}")
+        kind, text = self._words.types[token_id], self._words.texts[token_id]
+        if kind == TokenType.NORMAL:
+            return to_bytes(text)
+        if kind in _SPECIAL:
+            return text.encode() if special else b""
+        return text.encode() if kind == TokenType.USER_DEFINED else b""
+
+    def is_control(self, token_id: int) -> bool:
+        """True for tokens that are no text: control and unknown tokens."""
+        return self._words.types[token_id] in _SPECIAL
+
+    def token_id(self, text: str) -> int | None:
+        """The id of the token with exactly this text, as it stands in the vocabulary."""
+        return self._words.ids.get(text)
+
+    def token_text(self, token_id: int) -> str:
+        """The entry as it stands in the vocabulary (byte characters not decoded)."""
+        return self._words.texts[token_id]
+
+
+def _check_model(gguf: GgufFile) -> None:
+    model = gguf.metadata.get(PREFIX + "model")
+    if model != "gpt2":
+        raise UnsupportedModel(
+            f"The model file {gguf.path.name} cannot be used.",
+            f"Tokenizer model {model!r} is not supported; supported: 'gpt2' (byte-level BPE).",
+            "Choose another model.",
+        )
+
+
+def _pre_tokenizer(gguf: GgufFile) -> tuple[PreTokenizer, tuple[str, ...]]:
+    name = gguf.metadata.get(PREFIX + "pre")
+    if isinstance(name, str) and name in PRE_TOKENIZERS:
+        return PRE_TOKENIZERS[name], ()
+    state = "names no pre-tokenizer" if name is None else f"names the unknown pre-tokenizer {name!r}"
+    return DEFAULT, (f"The model file {state}; a default is used and answers may be worse.",)
+
+
+def _without_surrogates(text: str) -> str:
+    """Lone surrogates cannot be encoded: they become U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

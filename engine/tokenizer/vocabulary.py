@@ -1,0 +1,139 @@
+"""The vocabulary of a GGUF file: token texts and types, special tokens, end-of-generation tokens.
+
+Keys are `tokenizer.ggml.*`. Token types: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NoReturn
+
+from engine.errors import ModelFileError
+from engine.gguf import GgufFile, MetadataArray
+
+PREFIX = "tokenizer.ggml."
+_MAX_TOKENS = 1 << 23
+
+
+class TokenType(IntEnum):
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+# Texts that end a turn wherever they are in a vocabulary; files do not say so reliably.
+_END_TEXTS = (
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>",
+    "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
+    "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<｜end▁of▁sentence｜>",
+)  # fmt: skip
+# Fill-in-the-middle markers also end a generation: by key, else the first of these texts that exists.
+_FIM_TEXTS = (
+    ("fim_pad_token_id", "<|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD]"),
+    ("fim_rep_token_id", "<|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame>"),
+    ("fim_sep_token_id", "<|file_sep|>"),
+)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """`texts[id]`, `types[id]`, and `ids` by text. bos, eos: None where the file names none."""
+
+    texts: Sequence[str]
+    types: Sequence[int]
+    ids: dict[str, int]
+    merges: Sequence[str]
+    bos: int | None
+    eos: int | None
+    eog: frozenset[int]
+    add_bos: bool | None
+    add_eos: bool
+
+    def special(self, kinds: Sequence[int]) -> tuple[tuple[str, int], ...]:
+        """(text, id) of the tokens of these types, longest text first."""
+        wanted = set(kinds)
+        found = [(self.texts[i], i) for i, kind in enumerate(self.types) if kind in wanted and self.texts[i]]
+        return tuple(sorted(found, key=lambda entry: -len(entry[0].encode())))
+
+
+def read_vocabulary(gguf: GgufFile) -> Vocabulary:
+    """ModelFileError: no token list, lists of different lengths, or ids outside the vocabulary."""
+    texts = _strings(gguf, "tokens")
+    if texts is None or not 0 < len(texts) <= _MAX_TOKENS:
+        _fail(gguf, "tokens", "a list of token texts")
+    ids = {text: i for i, text in enumerate(texts)}
+    bos, eos = _token_id(gguf, "bos_token_id", len(texts)), _token_id(gguf, "eos_token_id", len(texts))
+    return Vocabulary(
+        texts=texts,
+        types=_types(gguf, len(texts)),
+        ids=ids,
+        merges=_strings(gguf, "merges") or [],
+        bos=bos,
+        eos=eos,
+        eog=_eog(gguf, ids, len(texts)),
+        add_bos=_flag(gguf, "add_bos_token"),
+        add_eos=bool(_flag(gguf, "add_eos_token")),
+    )
+
+
+def _fail(gguf: GgufFile, key: str, expected: str) -> NoReturn:
+    found = gguf.metadata.get(PREFIX + key)
+    state = "is missing" if found is None else f"is {found!r}"
+    raise ModelFileError(
+        f"The model file {gguf.path.name} cannot be used.",
+        f"Key '{PREFIX}{key}' {state}, expected {expected}.",
+        "Download or convert the file again.",
+    )
+
+
+def _strings(gguf: GgufFile, key: str) -> list[str] | None:
+    value = gguf.metadata.get(PREFIX + key)
+    if value is None:
+        return None
+    if not isinstance(value, MetadataArray):
+        _fail(gguf, key, "a list of strings")
+    items = value.tolist()
+    if items and not isinstance(items[0], str):
+        _fail(gguf, key, "a list of strings")
+    return items  # type: ignore[return-value]
+
+
+def _types(gguf: GgufFile, count: int) -> list[int]:
+    value = gguf.metadata.get(PREFIX + "token_type")
+    if value is None:
+        return [int(TokenType.NORMAL)] * count
+    if not isinstance(value, MetadataArray) or len(value) < count or not isinstance(value[0], int):
+        _fail(gguf, "token_type", f"one type per token ({count})")
+    return value.tolist()  # type: ignore[return-value]
+
+
+def _token_id(gguf: GgufFile, key: str, count: int) -> int | None:
+    """The id at `key`; None without the key. Ids are often stored as -1 or 2^32 - 1 for none."""
+    value = gguf.metadata.get(PREFIX + key)
+    if value is None or value in (-1, 0xFFFFFFFF):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
+        _fail(gguf, key, f"a token id below {count}")
+    return value
+
+
+def _flag(gguf: GgufFile, key: str) -> bool | None:
+    value = gguf.metadata.get(PREFIX + key)
+    return value if isinstance(value, bool) else None
+
+
+def _eog(gguf: GgufFile, ids: dict[str, int], count: int) -> frozenset[int]:
+    keys = ("eos_token_id", "eot_token_id", "eom_token_id")
+    found = {_token_id(gguf, key, count) for key in keys}
+    found |= {ids.get(text) for text in _END_TEXTS}
+    for key, texts in _FIM_TEXTS:
+        named = _token_id(gguf, key, count)
+        found.add(named if named is not None else next((ids[t] for t in texts.split() if t in ids), None))
+    if "<|return|>" in ids and "<|call|>" in ids:  # harmony: <|end|> only ends a message inside the turn
+        found.discard(ids.get("<|end|>"))
+    return frozenset(i for i in found if i is not None)
