@@ -1,0 +1,297 @@
+"""KvCache: all KV state of one model, in memory and (through the disk tier) on disk. Owned by the engine
+thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import TypeGuard
+
+import numpy as np
+
+from engine.kv.claims import Claims
+from engine.kv.conversations import Conversations
+from engine.kv.disk import DiskTier, Head, Notice, WriteRequest
+from engine.kv.hiddens import HiddenCache
+from engine.kv.keys import Ids, Key, Roles, arrays, page_key, root_key, shifted_key
+from engine.kv.layout import PageLayout, copy_rows
+from engine.kv.match import Matcher, PrefixMatch, Source
+from engine.kv.pool import PageBuffer, PagePool
+from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
+from engine.kv.restore import Restore
+from engine.kv.sequence import Sequence
+from engine.kv.tree import Node, PageTree
+from engine.messages import Tokens
+
+__all__ = ["KvCache", "Restore"]
+
+_PRESSURE_SECONDS = 10.0  # how long an allocation waits for pages that are still being written
+
+
+class KvCache:
+    """Pages by key, conversations by head, sequences for running turns.
+
+    Attributes:
+        layout, fingerprint, numerics: of the model; root: parent key of first pages.
+        pool, tree, hiddens, claims: the parts; disk: the disk tier or None.
+        conversations: heads, durable ones included.
+    """
+
+    def __init__(
+        self, layout: PageLayout, fingerprint: bytes, numerics: str, store: DiskTier | None, ram_budget: int
+    ) -> None:
+        self.layout = layout
+        self.fingerprint = fingerprint
+        self.numerics = numerics
+        self.root = root_key(fingerprint)
+        self.disk = store
+        self.pool = PagePool(layout.payload_bytes, ram_budget)
+        self.tree = PageTree(self.pool)
+        self.hiddens = HiddenCache()
+        self.claims = Claims()
+        self.conversations = Conversations(self.tree, store, self.root)
+        self._matcher = Matcher(self.tree, store, self.root, layout.page_tokens, numerics)
+        self._written: deque[tuple[Node, bool]] = deque()  # filled by the I/O thread
+        self._abandoned: list[Restore] = []
+
+    # --- prefixes ---
+
+    def match(self, tokens: Tokens) -> PrefixMatch:
+        """The longest computed prefix: memory first, then disk. It may be all of `tokens`. Reads no KV."""
+        self.poll()
+        if self.disk:
+            self.disk.refresh()
+        found = self._matcher.match(*arrays(tokens))
+        if found.tokens < len(tokens) or not len(tokens):
+            return found
+        return replace(found, hidden=self.hiddens.get(self._prefix_key(found)))
+
+    def sequence(self, match: PrefixMatch) -> Sequence:
+        """A sequence from what of the match is in memory; for one that is on disk use `begin_restore`."""
+        sequence = Sequence(self)
+        pages = _leading_nodes(match)
+        sequence._hold_pages(pages)
+        partial = match.partial
+        if partial and len(pages) == len(match.pages) and _resident(partial.source):
+            sequence._hold_tail(partial.source.buffer, *partial.lists())
+            self.tree.touch(partial.source)
+        if sequence.num_tokens == len(match.ids):
+            sequence.hidden = match.hidden
+        self._touch(sequence)
+        return sequence
+
+    def begin_restore(self, match: PrefixMatch) -> Restore:
+        """Starts reading. KvMemoryFull: the pages do not fit the budget; nothing changed."""
+        if self.disk:
+            self.disk.touch([source.key for source in match.pages])
+        return Restore(self, match)
+
+    # --- single-flight ---
+
+    def next_key(self, sequence: Sequence, tokens: Tokens) -> Key | None:
+        """Key of the page the sequence computes next on its way through `tokens`; None if they do not fill
+        it.
+        """
+        size, start = self.layout.page_tokens, len(sequence.pages) * self.layout.page_tokens
+        if len(tokens) < start + size:
+            return None
+        page = Tokens(tokens.ids[start : start + size], tokens.roles[start : start + size])
+        return page_key(sequence.last_key, *arrays(page))
+
+    def computing(self, sequence: Sequence, tokens: Tokens) -> Hashable | None:
+        """Who computes the sequence's next page right now."""
+        key = self.next_key(sequence, tokens)
+        return self.claims.owner_of(key) if key else None
+
+    def adopt(self, sequence: Sequence, tokens: Tokens) -> int:
+        """Extends the sequence along `tokens` by pages that became resident meanwhile; returns tokens
+        gained.
+        """
+        before = sequence.num_tokens
+        while (key := self.next_key(sequence, tokens)) is not None:
+            start = len(sequence.pages) * self.layout.page_tokens
+            stop = start + self.layout.page_tokens
+            page = self.tree.find(key, *arrays(Tokens(tokens.ids[start:stop], tokens.roles[start:stop])))
+            if page is None:
+                break
+            sequence.keep_first(start)
+            sequence._hold_pages([*sequence.pages, page])
+            self.tree.touch(page)
+        return sequence.num_tokens - before
+
+    # --- conversations ---
+
+    def save(self, conversation: str, sequence: Sequence) -> int:
+        """Makes the sequence the conversation's state; queues what is not on disk. Returns the bytes queued
+        by this call.
+
+        Sealed pages were queued when they were sealed; this adds those that failed, and the tail with the
+        head.
+        """
+        self.poll()
+        queued = sum(self._write(page, conversation) for page in sequence.pages)
+        tail = self._keep_tail(sequence)
+        queued += self._write(tail, conversation) if tail else 0
+        head = Head(
+            conversation, sequence.last_key, tail.key if tail else None, sequence.num_tokens, time.time()
+        )
+        self.conversations.set_head(head)
+        self._touch(sequence)
+        sequence.bytes_queued += queued
+        return queued
+
+    def fork(self, source: str, target: str) -> None:
+        """Gives `target` the state of `source`; nothing is copied."""
+        head = self.conversations.heads().get(source)
+        if head:
+            self.conversations.set_head(head.renamed(target))
+
+    def drop(self, conversation: str, disk: bool = False) -> None:
+        """Frees the conversation's memory; `disk` also forgets it on disk. What others use stays."""
+        self.poll()
+        self.conversations.free_memory(conversation)
+        if disk:
+            self.conversations.forget(conversation)
+
+    def report(self, conversation: str, tokens: Tokens) -> StateNumbers:
+        """The cache panel's numbers for the conversation's stored history."""
+        return state_numbers(
+            self.match(tokens), conversation, self.conversations, self.disk, self.pool.stride
+        )
+
+    def stat(self) -> CacheStat:
+        self.poll()
+        return cache_stat(self.tree, self.pool, self.pending())
+
+    def pending(self) -> int:
+        """Bytes queued for writing."""
+        return self.disk.pending_bytes() if self.disk else 0
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Blocks until everything queued is durable (or could not be written); False after `timeout`
+        seconds.
+        """
+        finished = self.disk.flush(timeout) if self.disk else True
+        self.poll()
+        return finished
+
+    def notices(self) -> list[Notice]:
+        """What the reader should know since the last call."""
+        return self.disk.notices() if self.disk else []
+
+    def evict(self, bytes_wanted: int) -> int:
+        """Frees memory nobody uses, least recently used first; returns bytes freed."""
+        before = self.pool.used_bytes
+        self.poll()
+        self.tree.make_room(self.pool.room + -(-bytes_wanted // self.pool.stride))
+        return before - self.pool.used_bytes
+
+    # --- used by sequences and restores ---
+
+    def allocate(self, pages: int) -> list[PageBuffer]:
+        """Buffers for `pages` pages, evicting what nobody uses. KvMemoryFull: not possible; nothing was
+        taken.
+        """
+        self.poll()
+        if not self.tree.make_room(pages) and self.disk and self.disk.pending_bytes():
+            self.flush(_PRESSURE_SECONDS)
+            self.tree.make_room(pages)
+        if self.pool.room < pages:
+            self.pool.refuse()
+        return [self.pool.allocate() for _ in range(pages)]
+
+    def copy_rows(self, source: PageBuffer, target: PageBuffer, tokens: int) -> None:
+        copy_rows(source.view, self.layout, target.view, self.layout, tokens)
+
+    def seal(self, sequence: Sequence, buffer: PageBuffer, ids: list[int], roles: list[int]) -> Node:
+        """Takes over a full buffer; returns the page, an equal one if it is resident already."""
+        page_ids, page_roles = np.array(ids, np.int32), np.array(roles, np.uint8)
+        key = page_key(sequence.last_key, page_ids, page_roles)
+        self.claims.settle(key)
+        known = self.tree.find(key, page_ids, page_roles)
+        if known is not None:
+            self.pool.release(buffer)
+            return known
+        while self.tree.get(key) is not None:  # a collision: other tokens under this key
+            key = shifted_key(key, page_ids, page_ids, page_roles)
+        buffer.sealed, buffer.filled = True, len(ids)
+        page = self._add(sequence, key, page_ids, page_roles, buffer, sealed=True)
+        sequence.bytes_queued += self._write(page, "")
+        return page
+
+    def abandon(self, restore: Restore) -> None:
+        """A cancelled restore whose buffers are freed once its I/O has ended."""
+        self._abandoned.append(restore)
+        self.poll()
+
+    def poll(self) -> None:
+        """Takes note of finished writes and of the end of cancelled restores."""
+        while self._written:
+            node, durable = self._written.popleft()
+            node.refs -= 1
+            node.writing, node.saved = False, durable
+        for restore in [restore for restore in self._abandoned if restore.done()]:
+            restore.free()
+            self._abandoned.remove(restore)
+
+    def _write(self, node: Node, conversation: str) -> int:
+        if self.disk is None or node.saved or node.writing:
+            return 0
+        record = self.disk.find(node.key)
+        if record is not None and record.parent == node.parent_key:
+            node.saved = True
+            return 0
+        node.refs += 1
+        node.writing = True
+        request = WriteRequest(
+            node.key, node.parent_key, not node.sealed, node.start, node.ids, node.roles, node.buffer.view,
+            node.numerics, conversation, node.hidden,
+        )  # fmt: skip
+        return self.disk.write(request, lambda durable: self._written.append((node, durable)))
+
+    def _keep_tail(self, sequence: Sequence) -> Node | None:
+        """The node of the sequence's tail; it shares the buffer, the sequence goes on appending behind it."""
+        if not sequence.tail_tokens:
+            return None
+        key = sequence.tail_key()
+        node = self.tree.get(key)
+        if node is None:
+            ids, roles = sequence.tail()
+            buffer = self.pool.retain(sequence.tail_buffer())
+            node = self._add(sequence, key, ids, roles, buffer, sealed=False)
+            node.hidden = sequence.hidden
+        return node
+
+    def _add(
+        self, sequence: Sequence, key: Key, ids: Ids, roles: Roles, buffer: PageBuffer, sealed: bool
+    ) -> Node:
+        parent = sequence.pages[-1] if sequence.pages else None
+        start = len(sequence.pages) * self.layout.page_tokens
+        node = Node(key, parent, sequence.last_key, ids, roles, start, buffer, self.numerics, sealed)
+        self.tree.add(node)
+        return node
+
+    def _prefix_key(self, match: PrefixMatch) -> Key:
+        last = match.pages[-1].key if match.pages else self.root
+        done = len(match.pages) * match.page_tokens
+        return page_key(last, match.ids[done:], match.roles[done:]) if match.partial else last
+
+    def _touch(self, sequence: Sequence) -> None:
+        for page in sequence.pages:
+            self.tree.touch(page)
+
+
+def _resident(source: Source) -> TypeGuard[Node]:
+    return isinstance(source, Node) and source.resident
+
+
+def _leading_nodes(match: PrefixMatch) -> list[Node]:
+    nodes: list[Node] = []
+    for source in match.pages:
+        if not _resident(source):
+            break
+        nodes.append(source)
+    return nodes

@@ -1,0 +1,79 @@
+"""Conversations: where each one ends in the page tree, in memory and in the disk tier."""
+
+from __future__ import annotations
+
+from engine.kv.disk import DiskTier, Head
+from engine.kv.keys import Key
+from engine.kv.tree import Node, PageTree
+
+
+class Conversations:
+    """Heads by conversation. Those of other processes and earlier runs come from the disk tier."""
+
+    def __init__(self, tree: PageTree, disk: DiskTier | None, root: Key) -> None:
+        self._tree = tree
+        self._disk = disk
+        self._root = root
+        self._heads: dict[str, Head] = {}
+
+    def heads(self) -> dict[str, Head]:
+        """All heads; this process's own view of a conversation goes before the disk's."""
+        return {**(self._disk.heads() if self._disk else {}), **self._heads}
+
+    def last_saved(self, conversation: str) -> float | None:
+        """When the conversation's head last became durable (unix time)."""
+        durable = self._disk.heads().get(conversation) if self._disk else None
+        return durable.saved if durable else None
+
+    def set_head(self, head: Head) -> None:
+        """Moves the conversation's end; the tail it had before is freed if nobody else ends there."""
+        previous = self._heads.get(head.conversation)
+        self._heads[head.conversation] = head
+        if self._disk:
+            self._disk.save_head(head)
+        if previous and previous.tail and not any(h.tail == previous.tail for h in self._heads.values()):
+            self._free(self._tree.get(previous.tail))
+
+    def keys(self, head: Head) -> set[Key]:
+        """Keys of all pages (and the tail) a conversation uses, as far as they are known."""
+        keys, key = {head.tail} if head.tail else set(), head.last
+        while key != self._root and key not in keys:
+            keys.add(key)
+            parent = self._parent(key)
+            if parent is None:
+                break
+            key = parent
+        return keys
+
+    def users(self, keys: set[Key], besides: str) -> dict[str, set[Key]]:
+        """Other conversations that use some of `keys`, and which."""
+        others = (head for name, head in self.heads().items() if name != besides)
+        shared = {head.conversation: self.keys(head) & keys for head in others}
+        return {name: common for name, common in shared.items() if common}
+
+    def free_memory(self, conversation: str) -> None:
+        """Frees resident nodes that only this conversation uses and no sequence holds."""
+        head = self.heads().get(conversation)
+        if head is None:
+            return
+        mine = self.keys(head)
+        mine -= set().union(*self.users(mine, conversation).values())
+        nodes = [node for key in mine if (node := self._tree.get(key)) is not None]
+        for node in sorted(nodes, key=lambda node: -node.stop):
+            self._free(node)
+
+    def forget(self, conversation: str) -> None:
+        self._heads.pop(conversation, None)
+        if self._disk:
+            self._disk.forget(conversation, delete=True)
+
+    def _parent(self, key: Key) -> Key | None:
+        node = self._tree.get(key)
+        if node is not None:
+            return node.parent_key
+        record = self._disk.find(key) if self._disk else None
+        return record.parent if record else None
+
+    def _free(self, node: Node | None) -> None:
+        if node is not None and not node.refs:
+            self._tree.remove(node)

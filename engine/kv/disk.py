@@ -1,0 +1,147 @@
+"""What the cache asks of the disk tier. `engine.store.KvStore` is the implementation; conversations work
+without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.kv.keys import Ids, Key, Roles
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where one layer group of a page lies: a record of `length` bytes (header and payload) in a segment."""
+
+    segment: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class DiskRecord:
+    """A page or tail on disk. `start`: position of its first token; `parts`: one per layer group."""
+
+    key: Key
+    parent: Key
+    tail: bool
+    start: int
+    tokens: int
+    numerics: str
+    parts: tuple[Location, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.length for part in self.parts)
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """A sealed page, or a tail of `len(ids)` tokens; `payload` uint8 [page payload] in the page layout.
+
+    The rows behind `ids` must not change until the request is done. `hidden`: float32 [channels] or None.
+    """
+
+    key: Key
+    parent: Key
+    tail: bool
+    start: int
+    ids: Ids
+    roles: Roles
+    payload: npt.NDArray[np.uint8]
+    numerics: str
+    conversation: str = ""
+    hidden: npt.NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Read `record` into `payload` (page layout) if it is intact and holds exactly these ids and roles."""
+
+    record: DiskRecord
+    ids: Ids
+    roles: Roles
+    payload: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where a conversation ends: its last sealed page (or the root), and its tail if it has one.
+
+    Attributes:
+        tokens: all its tokens; saved: unix time; pinned: never evicted from disk.
+    """
+
+    conversation: str
+    last: Key
+    tail: Key | None
+    tokens: int
+    saved: float
+    pinned: bool = False
+
+    def renamed(self, conversation: str) -> Head:
+        return replace(self, conversation=conversation)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the reader should know; never a failure of a turn."""
+
+    what: str
+    why: str
+    next: str
+
+
+class ReadTicket(Protocol):
+    """A batch of reads in progress on an I/O thread.
+
+    `outcome(i)`: "" when request i was read and verified, else why not ("damaged", "cancelled").
+    `hidden(i)`: the final hidden vector kept with a tail, if any.
+    """
+
+    bytes_read: int
+
+    def done(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+    def cancel(self) -> None: ...
+    def outcome(self, index: int) -> str: ...
+    def hidden(self, index: int) -> npt.NDArray[np.float32] | None: ...
+
+
+class DiskTier(Protocol):
+    """Look-ups are quick and may come from any thread; `done` callbacks arrive on an I/O thread."""
+
+    def refresh(self) -> None:
+        """Takes over what other processes wrote since."""
+
+    def find(self, key: Key) -> DiskRecord | None: ...
+    def children(self, parent: Key) -> list[DiskRecord]: ...
+
+    def tokens_of(self, record: DiskRecord) -> tuple[Ids, Roles] | None:
+        """Ids and roles from the record's header; None if it cannot be read."""
+
+    def gone(self, key: Key) -> str:
+        """Why a page that was here is not: "evicted", "damaged", or "" if it never was."""
+
+    def write(self, request: WriteRequest, done: Callable[[bool], None]) -> int:
+        """Queues a record; returns its bytes. `done(True)` once it is durable, `done(False)` if it could
+        not be.
+        """
+
+    def save_head(self, head: Head) -> None:
+        """Queued behind the writes before it: a head never becomes durable before its pages."""
+
+    def forget(self, conversation: str, delete: bool) -> None:
+        """Removes the head; `delete` also removes what no other conversation uses."""
+
+    def heads(self) -> dict[str, Head]: ...
+    def read(self, requests: Sequence[ReadRequest]) -> ReadTicket: ...
+    def touch(self, keys: Sequence[Key]) -> None: ...
+    def flush(self, timeout: float | None = None) -> bool: ...
+    def pending_bytes(self) -> int: ...
+    def notices(self) -> list[Notice]: ...

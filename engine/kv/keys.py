@@ -1,0 +1,66 @@
+"""Keys of pages: a 128-bit hash chain over token ids and roles, rooted in the model's fingerprint.
+
+    key_-1 = H("pagekeep page chain 1\\0" || fingerprint)
+    key_i  = H(key_{i-1} || ids int32 LE || roles uint8)          H = xxh3-128, big-endian digest
+
+A tail of n tokens has the same form with n ids. The hash is not proof against made-up collisions, so whoever
+finds a page by its key also compares the ids.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from engine.messages import Tokens
+
+Key = NewType("Key", bytes)
+Ids = npt.NDArray[np.int32]
+Roles = npt.NDArray[np.uint8]
+
+KEY_BYTES = 16
+_ROOT = b"pagekeep page chain 1\0"
+_SHIFTED = b"pagekeep shifted 1\0"
+
+
+def root_key(fingerprint: bytes) -> Key:
+    """The parent of every first page of a model."""
+    return Key(xxhash.xxh3_128_digest(_ROOT + fingerprint))
+
+
+def page_key(parent: Key, ids: Ids, roles: Roles) -> Key:
+    """Key of the page (or tail) that holds `ids` after the tokens that `parent` stands for."""
+    return Key(xxhash.xxh3_128_digest(parent + ids.astype("<i4", copy=False).tobytes() + roles.tobytes()))
+
+
+def shifted_key(parent: Key, removed: Ids, ids: Ids, roles: Roles) -> Key:
+    """Key of a page whose K was rotated after the tokens `removed` were taken out before it.
+
+    What such a page holds has seen the removed tokens, so it must never match a pure one.
+    """
+    salt = xxhash.xxh3_128_digest(_SHIFTED + parent + removed.astype("<i4", copy=False).tobytes())
+    return page_key(Key(salt), ids, roles)
+
+
+def arrays(tokens: Tokens) -> tuple[Ids, Roles]:
+    """(ids int32 [n], roles uint8 [n]) of a token list."""
+    return np.array(tokens.ids, np.int32), np.frombuffer(bytes(tokens.roles), np.uint8)
+
+
+def chain(root: Key, ids: Ids, roles: Roles, page_tokens: int) -> list[Key]:
+    """Keys of all full pages of a token list."""
+    keys, parent = [], root
+    for stop in range(page_tokens, len(ids) + 1, page_tokens):
+        parent = page_key(parent, ids[stop - page_tokens : stop], roles[stop - page_tokens : stop])
+        keys.append(parent)
+    return keys
+
+
+def common_prefix(first: Ids, first_roles: Roles, second: Ids, second_roles: Roles) -> int:
+    """How many leading tokens agree in id and role."""
+    count = min(len(first), len(second))
+    differs = (first[:count] != second[:count]) | (first_roles[:count] != second_roles[:count])
+    return int(np.argmax(differs)) if differs.any() else count

@@ -1,0 +1,148 @@
+"""Finding the longest computed prefix of a token list: sealed pages by key, then the best partial page or
+tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.kv.disk import DiskRecord, DiskTier
+from engine.kv.keys import Ids, Key, Roles, common_prefix, page_key
+from engine.kv.tree import Node, PageTree
+
+Source = Node | DiskRecord
+
+
+@dataclass(frozen=True)
+class PartialSource:
+    """The first `tokens` tokens of a page or tail that continues the prefix."""
+
+    source: Source
+    tokens: int
+    ids: Ids
+    roles: Roles  # of the whole source
+
+    def lists(self) -> tuple[list[int], list[int]]:
+        """Ids and roles of the part that is used."""
+        return self.ids[: self.tokens].tolist(), self.roles[: self.tokens].tolist()
+
+
+@dataclass(frozen=True)
+class PrefixMatch:
+    """What of a token list is computed already.
+
+    Attributes:
+        tokens: length of the reusable prefix, `memory_tokens` + `disk_tokens`; may be the whole list.
+        foreign_tokens: part of it that was computed under another numerics label (outside the equality
+            promise).
+        missing_reason: why it ends there: "" (it does not), "evicted", "damaged", "edited" (other tokens
+            follow the
+            prefix here), "not in cache".
+        ids, roles: the whole token list; pages: full pages; partial: what continues after them.
+        hidden: final hidden vector of the last token if the match is complete and it was kept.
+    """
+
+    ids: Ids
+    roles: Roles
+    pages: tuple[Source, ...]
+    partial: PartialSource | None
+    missing_reason: str
+    page_tokens: int
+    numerics: str
+    hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
+
+    @property
+    def tokens(self) -> int:
+        return len(self.pages) * self.page_tokens + (self.partial.tokens if self.partial else 0)
+
+    @property
+    def disk_tokens(self) -> int:
+        return sum(count for source, count in self._sources() if isinstance(source, DiskRecord))
+
+    @property
+    def memory_tokens(self) -> int:
+        return self.tokens - self.disk_tokens
+
+    @property
+    def foreign_tokens(self) -> int:
+        return sum(count for source, count in self._sources() if source.numerics != self.numerics)
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes a restore has to read."""
+        return sum(source.bytes for source, _ in self._sources() if isinstance(source, DiskRecord))
+
+    def _sources(self) -> Iterator[tuple[Source, int]]:
+        yield from ((source, self.page_tokens) for source in self.pages)
+        if self.partial:
+            yield self.partial.source, self.partial.tokens
+
+
+class Matcher:
+    """Looks prefixes up in memory, then in the disk tier's index."""
+
+    def __init__(
+        self, tree: PageTree, disk: DiskTier | None, root: Key, page_tokens: int, numerics: str
+    ) -> None:
+        self._tree = tree
+        self._disk = disk
+        self._root = root
+        self._page_tokens = page_tokens
+        self._numerics = numerics
+
+    def match(self, ids: Ids, roles: Roles) -> PrefixMatch:
+        """See PrefixMatch. Ids of pages on disk are compared when they are read, not here."""
+        parent, pages = self._full_pages(ids, roles)
+        done = len(pages) * self._page_tokens
+        rest = ids[done:], roles[done:]
+        partial, diverges = self._best_partial(parent, *rest)
+        reused = done + (partial.tokens if partial else 0)
+        reason = "" if reused == len(ids) else self._reason(parent, *rest, diverges)
+        return PrefixMatch(ids, roles, tuple(pages), partial, reason, self._page_tokens, self._numerics)
+
+    def _full_pages(self, ids: Ids, roles: Roles) -> tuple[Key, list[Source]]:
+        parent, pages, size = self._root, list[Source](), self._page_tokens
+        for stop in range(size, len(ids) + 1, size):
+            page = slice(stop - size, stop)
+            key = page_key(parent, ids[page], roles[page])
+            found = self._tree.find(key, ids[page], roles[page]) or self._on_disk(key, parent)
+            if found is None:
+                break
+            pages.append(found)
+            parent = key
+        return parent, pages
+
+    def _on_disk(self, key: Key, parent: Key) -> DiskRecord | None:
+        record = self._disk.find(key) if self._disk else None
+        return record if record is not None and record.parent == parent and not record.tail else None
+
+    def _best_partial(self, parent: Key, ids: Ids, roles: Roles) -> tuple[PartialSource | None, bool]:
+        """The child of `parent` that shares most leading tokens; and whether some child goes another way."""
+        best, diverges = None, False
+        for source, other_ids, other_roles in self._children(parent) if len(ids) else ():
+            count = common_prefix(ids, roles, other_ids, other_roles)
+            diverges |= count < min(len(ids), len(other_ids))
+            if count > (best.tokens if best else 0):
+                best = PartialSource(source, count, other_ids, other_roles)
+        return best, diverges
+
+    def _children(self, parent: Key) -> Iterator[tuple[Source, Ids, Roles]]:
+        resident = self._tree.children(parent)
+        yield from ((node, node.ids, node.roles) for node in resident)
+        known = {node.key for node in resident}
+        for record in self._disk.children(parent) if self._disk else ():
+            tokens = None if record.key in known or self._disk is None else self._disk.tokens_of(record)
+            if tokens is not None:
+                yield record, *tokens
+
+    def _reason(self, parent: Key, ids: Ids, roles: Roles, diverges: bool) -> str:
+        size = self._page_tokens
+        gone = self._gone(page_key(parent, ids[:size], roles[:size])) if len(ids) >= size else ""
+        return gone or ("edited" if diverges else "not in cache")
+
+    def _gone(self, key: Key) -> str:
+        return (self._disk.gone(key) if self._disk else "") or self._tree.gone(key)

@@ -1,0 +1,106 @@
+"""Numbers for the cache panel and the statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.kv.conversations import Conversations
+from engine.kv.disk import DiskRecord, DiskTier
+from engine.kv.match import PrefixMatch, Source
+from engine.kv.pool import PagePool
+from engine.kv.tree import Node, PageTree
+from engine.messages import StateTier
+
+
+@dataclass(frozen=True)
+class StateNumbers:
+    """The part of messages.StateReport that the cache knows; fields as there. `bytes_shared` counts disk or
+    memory once.
+    """
+
+    tokens: int
+    tokens_memory: int
+    tokens_disk_only: int
+    tokens_unsaved: int
+    bytes_memory: int
+    bytes_disk: int
+    bytes_shared: int
+    shared_with: tuple[str, ...]
+    last_saved: float | None
+    tier: StateTier
+    missing_reason: str
+
+
+@dataclass(frozen=True)
+class CacheStat:
+    """Bytes: `used` is held by pages and tails, `reserved` taken from the system, `evictable` could be
+    freed now.
+    """
+
+    pages: int
+    tails: int
+    used_bytes: int
+    reserved_bytes: int
+    budget_bytes: int
+    evictable_bytes: int
+    unsaved_bytes: int
+    pending_bytes: int
+
+
+def state_numbers(
+    match: PrefixMatch,
+    conversation: str,
+    conversations: Conversations,
+    disk: DiskTier | None,
+    page_bytes: int,
+) -> StateNumbers:
+    """Numbers for a conversation whose stored history gave `match`."""
+    sources = [*match.pages, *([match.partial.source] if match.partial else [])]
+    counts = [match.page_tokens] * len(match.pages) + ([match.partial.tokens] if match.partial else [])
+    nodes = [source for source in sources if isinstance(source, Node)]
+    records = [found for source in sources if (found := _record(source, disk)) is not None]
+    users = conversations.users({source.key for source in sources}, conversation)
+    shared = set().union(*users.values())
+    return StateNumbers(
+        tokens=len(match.ids),
+        tokens_memory=match.memory_tokens,
+        tokens_disk_only=match.disk_tokens,
+        tokens_unsaved=sum(
+            n
+            for source, n in zip(sources, counts, strict=True)
+            if isinstance(source, Node) and not source.saved
+        ),
+        bytes_memory=page_bytes * len({id(node.buffer) for node in nodes}),
+        bytes_disk=sum(record.bytes for record in records),
+        bytes_shared=page_bytes * sum(source.key in shared for source in sources),
+        shared_with=tuple(sorted(users)),
+        last_saved=conversations.last_saved(conversation),
+        tier=_tier(match),
+        missing_reason=match.missing_reason,
+    )
+
+
+def cache_stat(tree: PageTree, pool: PagePool, pending_bytes: int) -> CacheStat:
+    nodes = list(tree)
+    return CacheStat(
+        pages=sum(node.sealed for node in nodes),
+        tails=sum(not node.sealed for node in nodes),
+        used_bytes=pool.used_bytes,
+        reserved_bytes=pool.reserved_bytes,
+        budget_bytes=pool.budget_bytes,
+        evictable_bytes=pool.stride * sum(not node.refs for node in nodes),
+        unsaved_bytes=pool.stride * sum(not node.saved for node in nodes),
+        pending_bytes=pending_bytes,
+    )
+
+
+def _record(source: Source, disk: DiskTier | None) -> DiskRecord | None:
+    if isinstance(source, DiskRecord):
+        return source
+    return disk.find(source.key) if disk and source.saved else None
+
+
+def _tier(match: PrefixMatch) -> StateTier:
+    if not match.tokens:
+        return "none"
+    return "disk" if match.disk_tokens else "memory"

@@ -1,0 +1,225 @@
+"""Sequence: the KV of one token list; sealed shared pages, then a writable tail that is copied when shared.
+
+Engine thread only. The life of a step: `reserve(n)`, the kernels write rows through `block_table()`,
+`commit(ids, roles)`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.kv.keys import Ids, Key, Roles, page_key
+from engine.kv.pool import PageBuffer
+from engine.kv.tree import Node
+from engine.messages import Tokens
+
+if TYPE_CHECKING:
+    from engine.kv.cache import KvCache
+
+
+class Sequence:
+    """Holds its last page (which holds the pages before) and the buffers after it.
+
+    Attributes:
+        bytes_read: read from disk to build it; bytes_queued: queued for writing on its behalf (both bytes).
+        hidden: final hidden vector (float32 [channels], after the output norm) of the last token, or None
+            if it is not known.
+    """
+
+    def __init__(self, cache: KvCache) -> None:
+        self._cache = cache
+        self._pages: list[Node] = []
+        self._open: list[PageBuffer] = []  # the first holds the tail's tokens, the others are reserved room
+        self._ids: list[int] = []  # of the tail
+        self._roles: list[int] = []
+        self._table: npt.NDArray[np.uint64] | None = None
+        self.hidden: npt.NDArray[np.float32] | None = None
+        self.bytes_read = 0
+        self.bytes_queued = 0
+        self.released = False
+
+    @property
+    def page_tokens(self) -> int:
+        return self._cache.layout.page_tokens
+
+    @property
+    def pages(self) -> tuple[Node, ...]:
+        return tuple(self._pages)
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self._pages) * self.page_tokens + len(self._ids)
+
+    @property
+    def tail_tokens(self) -> int:
+        return len(self._ids)
+
+    @property
+    def tokens(self) -> Tokens:
+        """All tokens, in order."""
+        ids = [page.ids for page in self._pages] + [np.array(self._ids, np.int32)]
+        roles = [page.roles for page in self._pages] + [np.array(self._roles, np.uint8)]
+        return Tokens(tuple(np.concatenate(ids).tolist()), tuple(np.concatenate(roles).tolist()))
+
+    @property
+    def last_key(self) -> Key:
+        """Key of the last sealed page, or the root."""
+        return self._pages[-1].key if self._pages else self._cache.root
+
+    def tail_key(self) -> Key:
+        """The key the tail would be stored under; equals `last_key` for an empty tail."""
+        if not self._ids:
+            return self.last_key
+        return page_key(self.last_key, *self.tail())
+
+    def block_table(self) -> npt.NDArray[np.uint64]:
+        """uint64 [pages]: payload address of each page, reserved room included. Valid until the next
+        change.
+        """
+        if self._table is None:
+            addresses = [page.buffer.address for page in self._pages] + [b.address for b in self._open]
+            self._table = np.array(addresses, np.uint64)
+        return self._table
+
+    def reserve(self, tokens: int) -> None:
+        """Makes room for `tokens` more rows and copies a shared tail. KvMemoryFull: no room, nothing
+        changed.
+        """
+        needed = -(-(len(self._ids) + tokens) // self.page_tokens) - len(self._open)
+        copy = bool(self._ids) and tokens > 0 and not self._appendable()
+        if needed > 0 or copy:
+            fresh = self._cache.allocate(max(0, needed) + copy)
+            if copy:
+                self._replace_tail(fresh.pop())
+            self._open.extend(fresh)
+            self._table = None
+
+    def commit(self, ids: tuple[int, ...] | list[int], roles: tuple[int, ...] | list[int]) -> None:
+        """Counts tokens whose rows were written into the reserved room; full pages are sealed and queued
+        for writing.
+        """
+        size, room = self.page_tokens, len(self._open) * self.page_tokens - len(self._ids)
+        assert len(ids) == len(roles) <= room, "more tokens than reserved"
+        assert not ids or not self._ids or self._appendable(), "not reserved since the tail was shared or cut"
+        self.hidden = None
+        for start in _cuts(len(self._ids), len(ids), size):
+            count = min(len(ids) - start, size - len(self._ids))
+            self._ids.extend(ids[start : start + count])
+            self._roles.extend(roles[start : start + count])
+            self._open[0].filled, self._open[0].writer = len(self._ids), self
+            if len(self._ids) == size:
+                self._seal()
+
+    def keep_first(self, tokens: int) -> None:
+        """Drops everything after the first `tokens` tokens. O(1) in tokens; a cut page is copied at the
+        next `reserve`.
+        """
+        assert 0 <= tokens <= self.num_tokens
+        if tokens == self.num_tokens:
+            return
+        pages, rest = divmod(tokens, self.page_tokens)
+        if pages < len(self._pages):
+            self._reopen(pages, rest)
+        else:
+            del self._ids[rest:], self._roles[rest:]
+            self._give_back(1 if rest else 0)
+        self.hidden, self._table = None, None
+
+    truncate = keep_first  # as a file's truncate: the argument is the new length
+
+    def trim(self, tokens: int) -> None:
+        """Drops the last `tokens` tokens."""
+        self.keep_first(self.num_tokens - tokens)
+
+    def fork(self) -> Sequence:
+        """A second sequence with the same tokens; nothing is copied until one of them appends to a shared
+        tail.
+        """
+        twin = Sequence(self._cache)
+        twin._hold_pages(self._pages)
+        if self._ids:
+            twin._hold_tail(self._open[0], self._ids, self._roles)
+        twin.hidden = self.hidden
+        return twin
+
+    def keep_hidden(self, hidden: npt.NDArray[np.float32]) -> None:
+        """Keeps the final hidden vector of the last token: a later prompt that ends here needs no layer
+        run.
+        """
+        self.hidden = hidden.copy()
+        self._cache.hiddens.put(self.tail_key(), self.hidden)
+
+    def release(self) -> None:
+        """Lets go of everything; pages stay in the cache until they are evicted. May be called twice."""
+        if not self.released:
+            self._give_back(0)
+            self._hold_pages([])
+            self._ids, self._roles, self.released = [], [], True
+
+    # --- used by the cache only ---
+
+    def tail(self) -> tuple[Ids, Roles]:
+        return np.array(self._ids, np.int32), np.array(self._roles, np.uint8)
+
+    def tail_buffer(self) -> PageBuffer:
+        return self._open[0]
+
+    def _hold_pages(self, pages: list[Node]) -> None:
+        if pages:
+            pages[-1].refs += 1
+        if self._pages:
+            self._pages[-1].refs -= 1
+        self._pages, self._table = list(pages), None
+
+    def _hold_tail(self, buffer: PageBuffer, ids: list[int], roles: list[int]) -> None:
+        """Starts the tail with rows that already lie in `buffer`."""
+        assert not self._open
+        self._open, self._table = [self._cache.pool.retain(buffer)], None
+        self._ids, self._roles = list(ids), list(roles)
+
+    def _appendable(self) -> bool:
+        tail = self._open[0]
+        if tail.sealed:
+            return False
+        if tail.refs == 1:
+            tail.writer, tail.filled = self, len(self._ids)
+        return tail.writer is self and tail.filled == len(self._ids)
+
+    def _replace_tail(self, fresh: PageBuffer) -> None:
+        self._cache.copy_rows(self._open[0], fresh, len(self._ids))
+        self._cache.pool.release(self._open[0])
+        fresh.writer, fresh.filled = self, len(self._ids)
+        self._open[0] = fresh
+
+    def _seal(self) -> None:
+        page = self._cache.seal(self, self._open.pop(0), self._ids, self._roles)
+        self._hold_pages([*self._pages, page])
+        self._ids, self._roles = [], []
+
+    def _reopen(self, pages: int, rest: int) -> None:
+        """Cuts inside a sealed page: its first `rest` rows become the tail, still in the page's own
+        buffer.
+        """
+        cut = self._pages[pages]
+        self._give_back(0)
+        self._ids, self._roles = [], []
+        if rest:
+            self._hold_tail(cut.buffer, cut.ids[:rest].tolist(), cut.roles[:rest].tolist())
+        self._hold_pages(self._pages[:pages])
+
+    def _give_back(self, keep: int) -> None:
+        for buffer in self._open[keep:]:
+            if buffer.writer is self:
+                buffer.writer = None
+            self._cache.pool.release(buffer)
+        del self._open[keep:]
+        self._table = None
+
+
+def _cuts(tail: int, count: int, size: int) -> list[int]:
+    """Offsets into `count` new tokens at which a page is continued or begun."""
+    first = size - tail
+    return [0, *range(first, count, size)] if count else []

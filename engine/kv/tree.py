@@ -1,0 +1,138 @@
+"""PageTree: the pages and kept tails in memory, by key and by parent; evicts leaves only. Engine thread
+only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.kv.keys import Ids, Key, Roles
+from engine.kv.pool import PageBuffer, PagePool
+
+
+@dataclass(eq=False)
+class Node:
+    """A sealed page, or a kept tail of fewer tokens, whose K and V are in `buffer`.
+
+    Attributes:
+        key, ids, roles: see keys.py; parent: the page before, None for the first; parent_key: its key or
+            the root.
+        start: position of the first token.
+        refs: holders: child nodes, sequences that end here, writes in progress; an evictable node has none.
+        saved: it is on disk; writing: a write is queued.
+        resident: still in the tree.
+        hidden: for a tail, the final hidden vector of its last token, float32 [channels].
+    """
+
+    key: Key
+    parent: Node | None
+    parent_key: Key
+    ids: Ids
+    roles: Roles
+    start: int
+    buffer: PageBuffer
+    numerics: str
+    sealed: bool
+    refs: int = 0
+    saved: bool = False
+    writing: bool = False
+    resident: bool = True
+    last_used: int = 0
+    hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
+
+    @property
+    def stop(self) -> int:
+        return self.start + len(self.ids)
+
+    def same_tokens(self, ids: Ids, roles: Roles) -> bool:
+        return bool(np.array_equal(self.ids, ids) and np.array_equal(self.roles, roles))
+
+    def path(self) -> list[Node]:
+        """The pages from the first to this one."""
+        nodes: list[Node] = []
+        node: Node | None = self
+        while node is not None:
+            nodes.append(node)
+            node = node.parent
+        return nodes[::-1]
+
+
+class PageTree:
+    """Maps keys to resident nodes. A node keeps its parent; so what is resident is closed under prefixes."""
+
+    def __init__(self, pool: PagePool) -> None:
+        self._pool = pool
+        self._nodes: dict[Key, Node] = {}
+        self._children: dict[Key, dict[Key, Node]] = {}
+        self._clock = itertools.count(1)
+        self._evicted: dict[Key, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(list(self._nodes.values()))
+
+    def find(self, key: Key, ids: Ids, roles: Roles) -> Node | None:
+        """The sealed page with this key and exactly these tokens: a key alone never decides."""
+        node = self._nodes.get(key)
+        return node if node is not None and node.sealed and node.same_tokens(ids, roles) else None
+
+    def get(self, key: Key) -> Node | None:
+        return self._nodes.get(key)
+
+    def children(self, parent: Key) -> list[Node]:
+        return list(self._children.get(parent, {}).values())
+
+    def add(self, node: Node) -> None:
+        """Takes the node over, with the caller's hold on its buffer."""
+        assert node.key not in self._nodes, "the key is resident already"
+        self._nodes[node.key] = node
+        self._children.setdefault(node.parent_key, {})[node.key] = node
+        if node.parent is not None:
+            node.parent.refs += 1
+        self._evicted.pop(node.key, None)
+        self.touch(node)
+
+    def remove(self, node: Node, reason: str = "") -> None:
+        """Frees a leaf that nobody holds. `reason` is remembered for `gone`."""
+        assert not node.refs, "somebody still holds the node"
+        assert node.resident
+        node.resident = False
+        del self._nodes[node.key]
+        siblings = self._children[node.parent_key]
+        del siblings[node.key]
+        if not siblings:
+            del self._children[node.parent_key]
+        if node.parent is not None:
+            node.parent.refs -= 1
+        self._pool.release(node.buffer)
+        if reason:
+            self._remember(node.key, reason)
+
+    def touch(self, node: Node) -> None:
+        node.last_used = next(self._clock)
+
+    def gone(self, key: Key) -> str:
+        """Why a node that was here is not, "" if it never was."""
+        return self._evicted.get(key, "")
+
+    def make_room(self, pages: int) -> bool:
+        """Evicts least recently used leaves until `pages` can be allocated; False if that is impossible."""
+        while self._pool.room < pages:
+            leaves = sorted((n for n in self._nodes.values() if not n.refs), key=lambda node: node.last_used)
+            if not leaves:
+                return False
+            for node in leaves[: pages - self._pool.room]:
+                self.remove(node, "evicted")
+        return True
+
+    def _remember(self, key: Key, reason: str) -> None:
+        self._evicted[key] = reason
+        if len(self._evicted) > 65536:
+            del self._evicted[next(iter(self._evicted))]
