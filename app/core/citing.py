@@ -85,9 +85,7 @@ def report_of(
     pages: tuple[PageUse, ...],
 ) -> TurnReport:
     t = finished.timings
-    times = PhaseTimes(
-        t.queue, retrieve_ms, t.restore, t.remove, t.prefill, t.first_token, t.decode, t.save
-    )
+    times = PhaseTimes(t.queue, retrieve_ms, t.restore, t.remove, t.prefill, t.first_token, t.decode, t.save)
     generated = len(finished.generated)
     return TurnReport(
         tokens=TokenReport(finished.prompt_tokens, finished.reused, finished.computed, generated),

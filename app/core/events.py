@@ -1,9 +1,9 @@
 """What a Workspace reports, as frozen dataclasses, on worker threads and the engine's thread.
 
 Life of a turn: `TurnPhase`(queued, retrieving)* -> `TurnStarted` -> `TurnPhase`* -> `TurnText`* ->
-`TurnDone` | `TurnError`. A stopped turn ends in `TurnDone` whose message has state "cancelled", or in `TurnWithdrawn` when
-its question was not stored yet. Of the engine's events those that belong to no turn pass through, and
-`TurnRestored`.
+`TurnDone` | `TurnError`. A stopped turn ends in `TurnDone` whose message has state "cancelled", or in
+`TurnWithdrawn` when its question was not stored yet. Of the engine's events `TurnRestored` and those that
+belong to no turn pass through.
 """
 
 from __future__ import annotations

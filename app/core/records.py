@@ -58,8 +58,8 @@ class StoredRange:
 class StoredCitation:
     """A claim of the answer (`answer_start`, `answer_count` in its text) and the passage behind it.
 
-    `marker` is the number the reader sees, as in [2]; `page_labels` are parallel to `ranges`. `document_id` is
-    None for a marker that names nothing in the context.
+    `marker` is the number the reader sees, as in [2]; `page_labels` are parallel to `ranges`.
+    `document_id` is None for a marker that names nothing in the context.
     """
 
     marker: int

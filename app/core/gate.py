@@ -1,0 +1,131 @@
+"""The loaded model as turns see it: they wait here while it loads, and are told when it cannot be."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from app.core.errors import Cancelled, UserError
+from app.core.segments import ChatSegments
+from engine.messages import Event, ModelFailed, ModelLoaded, ModelLoading
+
+if TYPE_CHECKING:
+    from engine.loading import ModelHandle
+
+PROBE = "The quick brown fox, 1234.5 %; Größe, Москва, 你好世界, مرحبا\n\t— “quoted” λ→∞ 🙂 f(x): x**2"
+POLL_S = 0.05
+
+
+class Vocabulary(Protocol):
+    """What naming a tokenizer takes."""
+
+    @property
+    def vocabulary(self) -> int: ...
+
+    @property
+    def eos(self) -> int | None: ...
+
+    @property
+    def eog_ids(self) -> frozenset[int]: ...
+
+    def encode(self, text: str, *, special: bool = False) -> list[int]: ...
+
+    def token_bytes(self, token_id: int, *, special: bool = True) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class ReadyModel:
+    """`identity` names the tokenizer: ids stored under another identity mean nothing to this model."""
+
+    handle: ModelHandle
+    identity: str
+
+    @property
+    def chat(self) -> ChatSegments:
+        return self.handle.chat
+
+    @property
+    def context(self) -> int:
+        return self.handle.context
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        return self.handle.tokenizer.eog_ids
+
+    @property
+    def name(self) -> str:
+        return self.handle.info.name
+
+
+class ModelGate:
+    """Follows the engine's model events; thread-safe."""
+
+    def __init__(self, handle: Callable[[], ModelHandle | None]) -> None:
+        self._handle = handle
+        self._changed = threading.Condition()
+        self._loading: Path | None = None
+        self._failure: UserError | None = None
+        self._ready: ReadyModel | None = None
+
+    def expect(self, path: Path) -> None:
+        """A load was asked for; turns wait from now on."""
+        with self._changed:
+            self._loading, self._failure = path, None
+
+    def handle_event(self, event: Event) -> None:
+        """On the engine's thread."""
+        if isinstance(event, ModelLoaded):
+            self._settle(None)
+        elif isinstance(event, ModelFailed):
+            self._settle(UserError(event.what, event.why, event.next))
+        elif isinstance(event, ModelLoading):
+            self.expect(event.path)
+
+    @property
+    def loading(self) -> bool:
+        with self._changed:
+            return self._loading is not None
+
+    def current(self) -> ReadyModel:
+        """Raises UserError when no model is loaded."""
+        with self._changed:
+            if self._ready is None:
+                raise self._failure or no_model()
+            return self._ready
+
+    def wait(self, cancelled: Callable[[], bool]) -> ReadyModel:
+        """The model once it is there. Raises Cancelled, or UserError when there will be none."""
+        with self._changed:
+            while self._loading is not None:
+                if cancelled():
+                    raise Cancelled
+                self._changed.wait(POLL_S)
+        return self.current()
+
+    def _settle(self, failure: UserError | None) -> None:
+        handle = self._handle()
+        ready = None if handle is None else ReadyModel(handle, tokenizer_identity(handle.tokenizer))
+        with self._changed:
+            self._loading, self._failure, self._ready = None, failure, ready
+            self._changed.notify_all()
+
+
+def no_model() -> UserError:
+    return UserError(
+        "No model is loaded.",
+        "Pagekeep needs a language model to answer.",
+        "Get the starter model (98 MB) with 'pagekeep model fetch starter', or open a GGUF file.",
+    )
+
+
+def tokenizer_identity(tokenizer: Vocabulary) -> str:
+    """Equal for tokenizers that read and write ids alike, as far as a probe can tell; milliseconds."""
+    digest = hashlib.sha256(f"{tokenizer.vocabulary} {tokenizer.eos} {tokenizer.encode(PROBE)}".encode())
+    step = max(1, tokenizer.vocabulary // 512)
+    for token in range(0, tokenizer.vocabulary, step):
+        digest.update(tokenizer.token_bytes(token) + b"\0")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,54 @@
+"""A conversation's history in the ids of the loaded model.
+
+Stored ids are spliced as they are. Only when the model has another tokenizer are they made anew from the
+stored texts; the new ids replace the old ones, so that this happens once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.core.conversations import ConversationStore
+from app.core.documents import DocumentTexts
+from app.core.planning import Situation
+from app.core.prompt import recompose
+from app.core.records import Message
+from engine.messages import ConversationId
+
+if TYPE_CHECKING:
+    from app.core.gate import ReadyModel
+
+
+class Histories:
+    """Reads situations; thread-safe."""
+
+    def __init__(self, store: Callable[[], ConversationStore], texts: DocumentTexts) -> None:
+        self._store = store
+        self._texts = texts
+
+    def situation(
+        self, conversation: ConversationId, model: ReadyModel, store_renewed: bool = False
+    ) -> tuple[Situation, int]:
+        """The conversation before its next question, and how many leading tokens had KV once.
+
+        `store_renewed`: ids made anew are stored; only for the process that holds the lease.
+        """
+        store = self._store()
+        messages = store.messages(conversation)
+        identity, computed = store.computed(conversation)
+        if identity != model.identity:
+            computed = 0
+            messages = self._renewed(messages, model) if identity else messages
+            if store_renewed:
+                store.set_tokens([(m.id, m.tokens, m.placement) for m in messages] if identity else [])
+                store.set_computed(conversation, model.identity, 0)
+        return Situation(store.get(conversation), messages, model, model.end_ids), computed
+
+    def _renewed(self, messages: tuple[Message, ...], model: ReadyModel) -> tuple[Message, ...]:
+        placed = [i.document_id for m in messages for i in (*m.placement.documents, *m.placement.passages)]
+        names = self._texts.names(placed)
+        end = min(model.end_ids, default=0)
+        renewed = recompose(model.chat, messages, self._texts.placed, names, end)
+        return tuple(replace(m, tokens=c.tokens, placement=c.placement) for m, c in renewed)

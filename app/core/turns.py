@@ -1,0 +1,287 @@
+"""Turns: retrieve, compose, store the question, submit, stream, store the answer, cite, report.
+
+One thread per running turn, several conversations at once, one turn per conversation. The question is stored
+before the engine sees it; a failure or a stop keeps it, and keeps what was answered so far.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from app.core.answers import AnswerStream
+from app.core.citing import cite_answer, coverage, passages_by_marker, report_of
+from app.core.conversations import ConversationStore
+from app.core.engine_events import EngineEvents
+from app.core.errors import Cancelled, UserError, as_user_error
+from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnWithdrawn, WorkspaceEvent
+from app.core.gate import ModelGate, ReadyModel
+from app.core.history import Histories
+from app.core.planning import Planner, Situation, check_fits
+from app.core.prompt import history
+from app.core.records import Message, Placement, UsedMode
+from app.core.settings import Settings
+from engine.messages import Cancel, ConversationId, Sampling, Submit, Tokens, TurnFinished, TurnId
+
+if TYPE_CHECKING:
+    from engine.client import EngineClient
+
+    from rag import Library
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TurnServices:
+    """What turns work with; parts that open lazily are functions."""
+
+    store: Callable[[], ConversationStore]
+    library: Callable[[], Library]
+    engine: Callable[[], EngineClient]
+    settings: Callable[[], Settings]
+    gate: ModelGate
+    events: EngineEvents
+    planner: Planner
+    histories: Histories
+    emit: Callable[[WorkspaceEvent], None]
+
+
+@dataclass
+class RunningTurn:
+    """`lock` orders submitting and stopping: a stop is never lost between the two."""
+
+    turn: TurnId
+    conversation: ConversationId
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    submitted: bool = False
+    thread: threading.Thread | None = None
+
+    def check(self) -> None:
+        if self.stopped.is_set():
+            raise Cancelled
+
+
+@dataclass(frozen=True)
+class Request:
+    """An answer to be computed: `messages` are the conversation up to the answer, `prompt` their ids."""
+
+    model: ReadyModel
+    messages: tuple[Message, ...]
+    answer: Message
+    prompt: Tokens
+    mode: UsedMode
+    variant: int = 0
+    retrieve_ms: float = 0.0
+    computed: int = 0
+
+
+Work = Callable[[RunningTurn], WorkspaceEvent]
+
+
+class Turns:
+    """Starts turns and keeps track of them; thread-safe."""
+
+    def __init__(self, services: TurnServices) -> None:
+        self._with = services
+        self._lock = threading.Lock()
+        self._running: dict[ConversationId, RunningTurn] = {}
+
+    def running(self) -> dict[ConversationId, TurnId]:
+        with self._lock:
+            return {conversation: job.turn for conversation, job in self._running.items()}
+
+    def ask(self, conversation: ConversationId, text: str) -> TurnId:
+        question = text.strip()
+        if not question:
+            raise UserError("There is no question.", "The text is empty.", "Type a question.")
+        return self._start(conversation, lambda job: self._ask(job, question), question)
+
+    def regenerate(self, conversation: ConversationId) -> TurnId:
+        return self._start(conversation, self._regenerate)
+
+    def continue_answer(self, conversation: ConversationId) -> TurnId:
+        return self._start(conversation, self._continue)
+
+    def cancel(self, turn: TurnId) -> None:
+        with self._lock:
+            jobs = [job for job in self._running.values() if job.turn == turn]
+        for job in jobs:
+            with job.lock:
+                job.stopped.set()
+                if job.submitted:
+                    self._with.engine().send(Cancel(turn))
+
+    def close(self, timeout: float) -> None:
+        """Stops all turns and waits for them to store what they have."""
+        with self._lock:
+            jobs = list(self._running.values())
+        for job in jobs:
+            self.cancel(job.turn)
+        for job in jobs:
+            if job.thread is not None and job.thread is not threading.current_thread():
+                job.thread.join(timeout)
+
+    # --- the turn's thread ----------------------------------------------------------------------------
+    def _start(self, conversation: ConversationId, work: Work, draft: str = "") -> TurnId:
+        if not self._with.gate.loading:
+            self._with.gate.current()
+        job = RunningTurn(TurnId(uuid.uuid4().hex), conversation)
+        with self._lock:
+            if conversation in self._running:
+                raise UserError(
+                    "This conversation is still answering.",
+                    "One answer at a time.",
+                    "Wait, or stop it first.",
+                )
+            self._running[conversation] = job
+        job.thread = threading.Thread(
+            target=self._run, args=(job, work, draft), name=f"turn-{job.turn[:8]}", daemon=True
+        )
+        job.thread.start()
+        return job.turn
+
+    def _run(self, job: RunningTurn, work: Work, draft: str) -> None:
+        """The last event comes after everything is released: whoever hears it can ask again at once."""
+        try:
+            with self._with.store().lease(job.conversation):
+                last = work(job)
+        except Cancelled:
+            last = TurnWithdrawn(job.turn, job.conversation)
+        except Exception as error:
+            log.info("turn failed: %s", type(error).__name__, exc_info=not hasattr(error, "what"))
+            last = TurnError(job.turn, job.conversation, as_user_error(error))
+        self._with.events.close(job.turn)
+        if draft and not isinstance(last, TurnDone) and getattr(last, "message", None) is None:
+            self._keep_draft(job.conversation, draft)
+        with self._lock:
+            self._running.pop(job.conversation, None)
+        self._with.emit(last)
+
+    def _keep_draft(self, conversation: ConversationId, draft: str) -> None:
+        try:
+            self._with.store().set_draft(conversation, draft)
+        except UserError:
+            log.info("the conversation is gone; its question is not kept")
+
+    def _ask(self, job: RunningTurn, question: str) -> WorkspaceEvent:
+        model, situation, computed = self._situation(job)
+        self._phase_retrieving(job, situation)
+        plan = self._with.planner.plan(situation, question)
+        check_fits(plan)
+        job.check()
+        store = self._with.store()
+        user = store.append(
+            job.conversation, "user", question, plan.composed.tokens, placement=plan.composed.placement
+        )
+        store.set_draft(job.conversation, "")
+        answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
+        messages = (*situation.messages, user)
+        request = Request(model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, computed)
+        return self._answer(job, request)
+
+    def _regenerate(self, job: RunningTurn) -> WorkspaceEvent:
+        model, situation, computed = self._situation(job)
+        asked = _up_to_last_question(situation.messages)
+        store = self._with.store()
+        for message in situation.messages[len(asked) :]:
+            store.supersede(message.id)
+        answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
+        variant = store.superseded_count(job.conversation)
+        request = Request(model, asked, answer, history(asked), _mode_of(asked), variant, 0.0, computed)
+        return self._answer(job, request)
+
+    def _continue(self, job: RunningTurn) -> WorkspaceEvent:
+        model, situation, computed = self._situation(job)
+        asked = _up_to_last_question(situation.messages)
+        if len(asked) == len(situation.messages):
+            return self._regenerate(job)
+        answer = situation.messages[-1]
+        if answer.tokens.ids[-1:] and answer.tokens.ids[-1] in situation.end_ids:
+            raise UserError(
+                "The answer is complete.", "The model ended it itself.", "Ask on, or answer again."
+            )
+        prompt = history(situation.messages)
+        return self._answer(job, Request(model, asked, answer, prompt, _mode_of(asked), 0, 0.0, computed))
+
+    def _situation(self, job: RunningTurn) -> tuple[ReadyModel, Situation, int]:
+        if self._with.gate.loading:
+            self._with.emit(TurnPhase(job.turn, job.conversation, "queued"))
+        model = self._with.gate.wait(job.stopped.is_set)
+        return model, *self._with.histories.situation(job.conversation, model, store_renewed=True)
+
+    def _phase_retrieving(self, job: RunningTurn, situation: Situation) -> None:
+        job.check()
+        if situation.conversation.documents:
+            self._with.emit(TurnPhase(job.turn, job.conversation, "retrieving"))
+
+    # --- the answer -----------------------------------------------------------------------------------
+    def _answer(self, job: RunningTurn, request: Request) -> WorkspaceEvent:
+        emit, store = self._with.emit, self._with.store()
+        answer = request.answer
+        emit(TurnStarted(job.turn, job.conversation, request.messages[-1], answer, bool(answer.tokens.ids)))
+        stream = AnswerStream(job.turn, job.conversation, answer, store, emit, len(request.prompt))
+        mailbox = self._with.events.open(job.turn)
+        self._submit(job, request)
+        finished = stream.follow(mailbox)
+        store.set_computed(job.conversation, request.model.identity, stream.tokens_with_kv)
+        if finished is None:
+            failed = store.finish_answer(stream.so_far("failed"), (), None)
+            error = stream.failure or UserError("The answer failed.")
+            return TurnError(job.turn, job.conversation, error, failed)
+        state = "cancelled" if finished.reason == "cancelled" else "complete"
+        done = stream.so_far(state)  # type: ignore[arg-type]
+        store.update_answer(done.id, done.text, done.tokens, done.state)
+        return TurnDone(job.turn, job.conversation, self._settled(request, done, finished, stream.saved_ms))
+
+    def _submit(self, job: RunningTurn, request: Request) -> None:
+        submit = Submit(
+            turn=job.turn,
+            conversation=job.conversation,
+            tokens=request.prompt,
+            sampling=_sampling(self._with.settings().sampling, request),
+            shared_tokens=_placement(request.messages).shared_tokens,
+            history_tokens=request.computed,
+        )
+        with job.lock:
+            self._with.engine().send(submit)
+            job.submitted = True
+            if job.stopped.is_set():
+                self._with.engine().send(Cancel(job.turn))
+
+    def _settled(self, request: Request, answer: Message, finished: TurnFinished, saved_ms: float) -> Message:
+        """The stored answer with citations and report."""
+        texts = self._with.planner.texts
+        numbered = passages_by_marker(request.messages, texts)
+        citations = cite_answer(answer.text, numbered, self._with.library()) if numbered else ()
+        pages = coverage(request.messages, texts)
+        name = request.model.name
+        report = report_of(finished, request.mode, request.retrieve_ms, saved_ms, name, pages)
+        return self._with.store().finish_answer(answer, citations, report)
+
+
+def _sampling(sampling: Sampling, request: Request) -> Sampling:
+    """Another answer to the same question gets random numbers of its own."""
+    return replace(sampling, seed=sampling.seed + request.variant)
+
+
+def _placement(messages: tuple[Message, ...]) -> Placement:
+    return messages[0].placement if messages else Placement()
+
+
+def _mode_of(messages: tuple[Message, ...]) -> UsedMode:
+    placements = [message.placement for message in messages if message.role == "user"]
+    if any(p.documents for p in placements):
+        return "whole"
+    return "passages" if any(p.passages for p in placements) else "none"
+
+
+def _up_to_last_question(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    asked = [i for i, message in enumerate(messages) if message.role == "user"]
+    if not asked:
+        raise UserError("There is no question to answer.", "The conversation is empty.", "Ask something.")
+    return messages[: asked[-1] + 1]
