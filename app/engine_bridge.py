@@ -1,6 +1,6 @@
-"""Workspace events, which arrive on worker threads, as Qt signals on the main thread, about 30 times a second.
+"""Workspace events, which arrive on worker threads, as Qt signals on the main thread, 30 times a second.
 
-Text of one answer that arrives between two beats is joined; of progress and statistics only the newest is kept.
+Text of one answer that arrives between two beats is joined; of progress only the newest is kept.
 Order within a turn or job is kept.
 """
 

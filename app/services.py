@@ -1,4 +1,4 @@
-"""What every feature of the window is given: the workspace and the ways to work with it off the main thread."""
+"""What every feature of the window is given: the workspace, and how to reach it off the main thread."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Markdown of an answer as blocks the transcript can show: prose (HTML for rich text), code, tables.
 
-Parsing is CommonMark with tables, strikethrough and dollar mathematics, where a dollar before a digit stays a
-dollar. HTML in the text is shown as text. Two citation forms become links `cite:N`: `[N]` written by the model,
-where N is a known marker, and the marks that `mark_citations` puts behind the sentences a passage supports.
+Parsing is CommonMark with tables, strikethrough and dollar mathematics, where a dollar before a digit
+stays a dollar. HTML in the text is shown as text. Two citation forms become links `cite:N`: `[N]` written
+by the model, where N is a known marker, and the marks that `mark_citations` puts behind the sentences that a
+passage supports.
 """
 
 from __future__ import annotations

@@ -162,7 +162,9 @@ class AnswerView(QWidget):
         if is_last:
             row.addWidget(self._tool("regenerate", "Answer again (Ctrl+R)", self.regenerate.emit))
         if message.report is not None:
-            line = label(", ".join(p for p in (report_line(message.report), saved_words(message.report)) if p), "muted")
+            line = label(
+                ", ".join(p for p in (report_line(message.report), saved_words(message.report)) if p), "muted"
+            )
             row.addSpacing(4)
             row.addWidget(line, 1)
         else:

@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import math
+import re
 
 from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication, QWheelEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QTextBrowser, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QSizePolicy,
+    QTextBrowser,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.chat.highlight import code_html
 from app.chat.markdown import Block, Code, Prose, Table
 from app.widgets.cards import label
 from app.widgets.theme import Theme
 
+_PROSE_CSS = """
+p { margin-top: 0; margin-bottom: 8px; line-height: 140%; }
+li { margin-bottom: 3px; line-height: 135%; }
+ul, ol { margin-top: 0; margin-bottom: 8px; }
+blockquote { margin-left: 12px; color: @muted; }
+h1, h2 { font-size: large; font-weight: 600; margin-top: 10px; margin-bottom: 6px; }
+h3, h4, h5, h6 { font-size: medium; font-weight: 600; margin-top: 8px; margin-bottom: 4px; }
+code { background-color: @code_bg; font-family: monospace; }
+a { color: @accent; text-decoration: none; }
+a.cite { color: @accent; background-color: @accent_soft; font-weight: 600; }
+table { border-collapse: collapse; border-color: @line_strong; margin-bottom: 4px; }
+th { background-color: @raised; text-align: left; font-weight: 600; }
+"""
+
 
 def prose_css(theme: Theme) -> str:
     """The part of CSS that QTextDocument understands."""
-    c = theme.colors
-    return (
-        "p { margin-top: 0; margin-bottom: 8px; line-height: 140%; } li { margin-bottom: 3px; line-height: 135%; }"
-        "ul, ol { margin-top: 0; margin-bottom: 8px; } blockquote { margin-left: 12px; color: " + c["muted"] + "; }"
-        "h1, h2 { font-size: large; font-weight: 600; margin-top: 10px; margin-bottom: 6px; }"
-        "h3, h4, h5, h6 { font-size: medium; font-weight: 600; margin-top: 8px; margin-bottom: 4px; }"
-        f"code {{ background-color: {c['code_bg']}; font-family: monospace; }}"
-        f"a {{ color: {c['accent']}; text-decoration: none; }}"
-        f"a.cite {{ color: {c['accent']}; background-color: {c['accent_soft']}; font-weight: 600; }}"
-        f"table {{ border-collapse: collapse; border-color: {c['line_strong']}; margin-bottom: 4px; }}"
-        f"th {{ background-color: {c['raised']}; text-align: left; font-weight: 600; }}"
-    )
+    return re.sub(r"@(\w+)", lambda match: theme.colors[match[1]], _PROSE_CSS)
 
 
 class RichText(QTextBrowser):
@@ -75,7 +87,9 @@ class RichText(QTextBrowser):
         return self._content_height(width)
 
     def sizeHint(self) -> QSize:
-        return QSize(min(math.ceil(self.document().idealWidth()) + 2, 900), self._content_height(self.width()))
+        return QSize(
+            min(math.ceil(self.document().idealWidth()) + 2, 900), self._content_height(self.width())
+        )
 
     def minimumSizeHint(self) -> QSize:
         return QSize(40, 10)

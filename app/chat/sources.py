@@ -24,7 +24,9 @@ class SourceRow(QPushButton):
         self.setProperty("kind", "source")
         self.setAutoDefault(False)
         state = VERIFIED_WORDS[citation.verified]
-        self.setAccessibleName(f"Source {citation.marker}: {citation.document}, {page_words(citation)}, {state}")
+        self.setAccessibleName(
+            f"Source {citation.marker}: {citation.document}, {page_words(citation)}, {state}"
+        )
         self.setToolTip(_tip(citation))
         self.setEnabled(bool(citation.ranges))
         color = VERIFIED_COLORS[citation.verified]

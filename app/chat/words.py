@@ -36,7 +36,9 @@ def reused_words(report: TurnReport) -> str:
     if not reused.total:
         return "nothing reused"
     if reused.disk and reused.memory:
-        return f"{count(reused.total)} tokens reused ({count(reused.memory)} memory, {count(reused.disk)} disk)"
+        return (
+            f"{count(reused.total)} tokens reused ({count(reused.memory)} memory, {count(reused.disk)} disk)"
+        )
     return f"{plural(reused.total, 'token')} reused ({'disk' if reused.disk else 'memory'})"
 
 
@@ -58,7 +60,10 @@ def phase_words(phase: TurnPhase, speed: float = 0.0) -> str:
     verb = "Restoring saved state" if phase.phase == "restoring" else "Reading"
     if not phase.total:
         return verb
-    parts = [f"{verb}: {phase.done * 100 // phase.total} %", f"{count(phase.done)} of {count(phase.total)} tokens"]
+    parts = [
+        f"{verb}: {phase.done * 100 // phase.total} %",
+        f"{count(phase.done)} of {count(phase.total)} tokens",
+    ]
     if speed > 0:
         parts.append(per_second(speed))
     if phase.seconds_left is not None and phase.done < phase.total:
@@ -92,7 +97,11 @@ def page_words(citation: StoredCitation) -> str:
     shown = f"p. {printed}" if first == last else f"pp. {printed}–{printed_last}"
     if printed == str(first + 1):
         return shown
-    return f"{shown} (file page {first + 1})" if first == last else f"{shown} (file pages {first + 1}–{last + 1})"
+    return (
+        f"{shown} (file page {first + 1})"
+        if first == last
+        else f"{shown} (file pages {first + 1}–{last + 1})"
+    )
 
 
 def source_words(citation: StoredCitation) -> str:

@@ -37,7 +37,9 @@ def segments(values: Sequence[float], width: float, minimum: float = 3.0) -> lis
 class StackBar(QWidget):
     """Parts side by side; the whole width stands for `total` (or for their sum). Legend below when asked."""
 
-    def __init__(self, theme: Theme, legend: bool = True, height: int = 14, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, legend: bool = True, height: int = 14, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
         self._legend = legend
@@ -83,7 +85,9 @@ class StackBar(QWidget):
         painter.fillRect(0, 0, self.width(), self._height, self._theme.color("line"))
         rest = max(0.0, self._total - sum(part.value for part in self._parts))
         x = 0.0
-        for part, width in zip(self._parts, segments([*(p.value for p in self._parts), rest], self.width()), strict=False):
+        for part, width in zip(
+            self._parts, segments([*(p.value for p in self._parts), rest], self.width()), strict=False
+        ):
             painter.fillRect(QRectF(x, 0, width, self._height), self._color(part))
             x += width
         painter.restore()

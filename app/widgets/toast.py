@@ -61,9 +61,10 @@ class Toasts(QWidget):
         host = self.parentWidget()
         self.adjustSize()
         width = min(self.sizeHint().width(), host.width() - 32)
-        self.setGeometry((host.width() - width) // 2, host.height() - self.height() - 44, width, self.height())
+        self.setGeometry(
+            (host.width() - width) // 2, host.height() - self.height() - 44, width, self.height()
+        )
 
 
 def _shortened(text: str, limit: int = 110) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
-

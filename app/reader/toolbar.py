@@ -1,0 +1,135 @@
+"""The reader's controls: back and forward, page, zoom, outline, search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QVBoxLayout, QWidget
+
+from app.widgets.cards import label
+from app.widgets.elided import ElidedLabel
+from app.widgets.theme import Theme
+
+
+class ReaderToolbar(QWidget):
+    """Signals: what was pressed; `page_entered` carries what was typed, `search_for` the words."""
+
+    back = Signal()
+    forward = Signal()
+    zoom_in = Signal()
+    zoom_out = Signal()
+    fit = Signal()
+    outline_wanted = Signal(bool)
+    page_entered = Signal(str)
+    search_for = Signal(str)
+    next_found = Signal(int)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._tools: list[tuple[QToolButton, str]] = []
+        self.name = ElidedLabel("", Qt.TextElideMode.ElideMiddle)
+        self.name.setProperty("role", "title")
+        self.page = QLineEdit(alignment=Qt.AlignmentFlag.AlignCenter)
+        self.page.setFixedWidth(64)
+        self.page.setAccessibleName("Page (printed label)")
+        self.page.setToolTip("Printed page label or number")
+        self.page.returnPressed.connect(lambda: self.page_entered.emit(self.page.text().strip()))
+        self.count = label("", "muted", wrap=False)
+        self.zoom = label("100 %", "muted", wrap=False)
+        self.zoom.setMinimumWidth(44)
+        self.zoom.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.outline = self._tool(
+            "outline", "Outline", lambda: self.outline_wanted.emit(self.outline.isChecked())
+        )
+        self.outline.setCheckable(True)
+        self.back_button = self._tool("left", "Back (Alt+Left)", self.back.emit)
+        self.forward_button = self._tool("right", "Forward (Alt+Right)", self.forward.emit)
+        self._search_row = self._make_search_row()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 6, 8, 6)
+        layout.setSpacing(4)
+        layout.addLayout(self._first_row())
+        layout.addLayout(self._second_row())
+        layout.addWidget(self._search_row)
+        self._search_row.hide()
+        theme.changed.connect(self._draw)
+
+    def show_page(self, shown_label: str, page: int, pages: int) -> None:
+        if not self.page.hasFocus():
+            self.page.setText(shown_label)
+        file_page = "" if shown_label == str(page + 1) else f"file page {page + 1}, "
+        self.count.setText(
+            f"{file_page}{page + 1} of {pages:,}" if not file_page else f"{page + 1} of {pages:,}"
+        )
+        self.count.setToolTip(f"Page {page + 1} of {pages} in the file")
+
+    def show_zoom(self, zoom: float) -> None:
+        self.zoom.setText(f"{zoom * 100:.0f} %")
+
+    def show_found(self, current: int, total: int) -> None:
+        self._found.setText(f"{current + 1} of {total:,}" if total else "none")
+
+    def begin_search(self) -> None:
+        self._search_row.show()
+        self._words.setFocus()
+        self._words.selectAll()
+
+    def end_search(self) -> None:
+        self._search_row.hide()
+        self._words.clear()
+
+    def _first_row(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(self.outline)
+        row.addWidget(self.name, 1)
+        row.addWidget(self._tool("search", "Search in the document (Ctrl+F)", self.begin_search))
+        return row
+
+    def _second_row(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(self.back_button)
+        row.addWidget(self.forward_button)
+        row.addSpacing(4)
+        row.addWidget(self.page)
+        row.addWidget(self.count)
+        row.addStretch(1)
+        row.addWidget(self._tool("zoom-out", "Smaller (Ctrl+-)", self.zoom_out.emit))
+        row.addWidget(self.zoom)
+        row.addWidget(self._tool("zoom-in", "Larger (Ctrl++)", self.zoom_in.emit))
+        row.addWidget(self._tool("fit-width", "Fit the width (Ctrl+0)", self.fit.emit))
+        return row
+
+    def _make_search_row(self) -> QWidget:
+        self._words = QLineEdit(placeholderText="Search in the document", clearButtonEnabled=True)
+        self._words.setAccessibleName("Search in the document")
+        self._words.textChanged.connect(self.search_for)
+        self._words.returnPressed.connect(lambda: self.next_found.emit(1))
+        self._found = QLabel()
+        made = QWidget()
+        row = QHBoxLayout(made)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(self._words, 1)
+        row.addWidget(self._found)
+        row.addWidget(self._tool("up-small", "Previous (Shift+F3)", lambda: self.next_found.emit(-1)))
+        row.addWidget(self._tool("down-small", "Next (F3)", lambda: self.next_found.emit(1)))
+        row.addWidget(self._tool("close", "Close the search", self.end_search))
+        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), made, self.end_search)
+        escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        return made
+
+    def _tool(self, icon: str, tip: str, clicked: Callable[[], object]) -> QToolButton:
+        made = QToolButton(icon=self._theme.icon(icon), toolTip=tip, iconSize=QSize(18, 18))
+        made.setAccessibleName(tip)
+        made.clicked.connect(lambda: clicked())
+        self._tools.append((made, icon))
+        return made
+
+    def _draw(self) -> None:
+        for made, icon in self._tools:
+            made.setIcon(self._theme.icon(icon))
