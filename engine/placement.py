@@ -1,7 +1,8 @@
 """Placement: which device runs which block of the model.
 
-A model is a row of blocks; the plan binds each to a device before anything is loaded. The CPU is the only device so far, the
-seam is the same for more: contiguous blocks on one device form a stretch, and hidden states cross devices between stretches.
+A model is a row of blocks; the plan binds each to a device before anything is loaded. The CPU is the only device so
+far, the seam is the same for more: contiguous blocks on one device form a stretch, and hidden states cross devices
+between stretches.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ class Backend(Protocol):
 
     def step(self, batch: StepBatch) -> StepResult: ...
 
+    def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]: ...
+
 
 @dataclass(frozen=True)
 class RowRun:
@@ -52,6 +54,10 @@ class Runner:
     def step(self, runs: Rows[RowRun]) -> StepResult:
         """One step. `logits` and `hidden` hold the wanted rows of all runs, run after run."""
         return self._backend.step(_batch(runs, self.cancel))
+
+    def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Logits [vocabulary] of one final hidden vector [channels]."""
+        return self._backend.head(hidden.reshape(1, -1))[0]
 
 
 def _batch(runs: Rows[RowRun], cancel: npt.NDArray[np.uint8]) -> StepBatch:

@@ -68,6 +68,7 @@ class Scheduler:
 
     def submit(self, turn: Turn) -> None:
         self._turns[turn.request.turn] = turn
+        self._admission.queued(turn, ahead=self.waiting - 1)
 
     def cancel(self, turn_id: TurnId) -> None:
         if turn := self._turns.get(turn_id):
@@ -92,9 +93,10 @@ class Scheduler:
     def step(self) -> bool:
         """Admits what can start and runs one step. False when there was nothing to compute (yet)."""
         self._admit()
+        sampled = self._sample_kept()
         runs = self._plan()
         if not runs:
-            return False
+            return sampled
         started = now_ms()
         result = self._runner.step([run for _, run in runs])
         if result.completed:
@@ -128,6 +130,16 @@ class Scheduler:
                 self._guard(turn, lambda turn=turn: planned.append((turn, _prefill_run(turn, room))))
                 break
         return planned
+
+    def _sample_kept(self) -> bool:
+        """Turns whose prompt is cached to its end, hidden vector included, need no step for their first token."""
+        sampled = False
+        for turn in self._in_order(Phase.PREFILL):
+            hidden = self._admission.kept_hidden(turn)
+            if hidden is not None:
+                self._sample(turn, self._runner.head(hidden))
+                sampled = True
+        return sampled
 
     def _slice(self, *, decoding: bool) -> int:
         if not decoding:
@@ -168,21 +180,20 @@ class Scheduler:
         for turn, run in runs:
             if run.write:
                 turn.kv.commit(run.ids, run.roles)
-                self._admission.computed(turn)
             if turn.phase is Phase.PREFILL:
+                turn.fed += len(run.ids)
                 self._report_prefill(turn)
+                if run.outputs:
+                    self._admission.keep_prompt_end(turn, hidden[row])
             if run.outputs:
                 self._sample(turn, logits[row])
                 row += run.outputs
 
     def _report_prefill(self, turn: Turn) -> None:
-        total = len(turn.prompt) - turn.reused.total
-        done = turn.kv.num_tokens - turn.reused.total
-        self._emit(
-            PrefillProgress(
-                turn.request.turn, turn.request.conversation, max(0, done), max(1, total), self._rates.prefill
-            )
-        )
+        total = max(1, len(turn.prompt) - turn.reused.total)
+        done = max(0, turn.kv.num_tokens - turn.reused.total)
+        request, rate = turn.request, self._rates.prefill
+        self._emit(PrefillProgress(request.turn, request.conversation, done, total, rate))
 
     def _sample(self, turn: Turn, logits: npt.NDArray[np.float32]) -> None:
         sampling = turn.request.sampling

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from engine.answer import AnswerText
-from engine.kv.cache import Restore
+from engine.kv.match import PrefixMatch
+from engine.kv.restore import Restore
 from engine.kv.sequence import Sequence
 from engine.messages import (
     ComputedRange,
@@ -38,8 +39,11 @@ class Turn:
     phase: Phase = Phase.WAITING
     sequence: Sequence | None = None
     restore: Restore | None = None
+    match: PrefixMatch | None = None
+    fed: int = 0  # prompt tokens that went through the model
+    shared_late: int = 0  # tokens taken over from another turn after admission
     reused: ReusedTokens = field(default_factory=ReusedTokens)
-    computed: tuple[ComputedRange, ...] = ()
+    missing_reason: str = "not in cache"
     generated: list[int] = field(default_factory=list)
     bytes_read: int = 0
 
@@ -63,6 +67,20 @@ class Turn:
         head = self.prompt.ids[-missing:] if missing > 0 else ()
         return [*head, *self.generated[-window:]]
 
+    @property
+    def reused_in_all(self) -> ReusedTokens:
+        """What was found at admission, and what another turn computed for both meanwhile."""
+        found = self.reused
+        memory = found.memory + self.shared_late
+        return split_reused(memory, found.disk, self.request.shared_tokens)
+
+    def account(self) -> tuple[ComputedRange, ...]:
+        """What went through the model for the prompt, with reasons."""
+        reused = self.reused_in_all.total
+        if reused == len(self.prompt):
+            return (ComputedRange(1, "first token"),) if self.fed else ()
+        return explain_computed(self.request, reused, self.missing_reason)
+
     def finished(self, reason: FinishReason, bytes_written: int) -> TurnFinished:
         return TurnFinished(
             turn=self.request.turn,
@@ -71,8 +89,8 @@ class Turn:
             text=self.answer.text,
             generated=Tokens.generated(self.generated),
             prompt_tokens=len(self.prompt),
-            reused=self.reused,
-            computed=self.computed,
+            reused=self.reused_in_all,
+            computed=self.account(),
             timings=self.clock.report(),
             bytes_read=self.bytes_read,
             bytes_written=bytes_written,
@@ -92,8 +110,6 @@ def explain_computed(request: Submit, reused: int, missing_reason: str) -> tuple
         ranges.append(ComputedRange(1, "last sampled"))
         above += 1
     ranges.append(ComputedRange(total - above, "new"))
-    if reused == total:
-        ranges = [ComputedRange(1, "first token")]
     return tuple(entry for entry in ranges if entry.tokens > 0)
 
 

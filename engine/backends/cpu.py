@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from kernels.native_program import LINEAR_TYPES, NativeProgram
+
 from engine.gguf import GgufFile, TensorInfo
 from engine.kv.layout import PageLayout
 from engine.models.spec import AttentionSpec, LayerSpec, ModelSpec, RopeKind, RopeSpec
 from engine.models.tensors import LayerTensors, ModelTensors, bind
 from engine.placement import Block, Stretch
-from kernels.native_program import LINEAR_TYPES, NativeProgram
 from kernels.program import (
     Attention,
     Embed,

@@ -1,0 +1,111 @@
+"""Admission: gives a turn its KV (from memory, from disk, shared with a running turn) and takes it back at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import ContextOverflow
+from engine.kv.cache import KvCache
+from engine.kv.match import PrefixMatch
+from engine.messages import Event, TurnQueued, TurnRestored
+from engine.timings import Rates, now_ms
+from engine.turn import Phase, Turn, split_reused
+
+
+class Admission:
+    """Between the scheduler and the cache. Engine thread only."""
+
+    def __init__(self, cache: KvCache, rates: Rates, context: int, emit: Callable[[Event], None]) -> None:
+        self._cache = cache
+        self._rates = rates
+        self._context = context
+        self._emit = emit
+
+    def queued(self, turn: Turn, ahead: int) -> None:
+        self._emit(TurnQueued(turn.request.turn, turn.request.conversation, ahead))
+
+    def begin(self, turn: Turn) -> None:
+        """Finds what is computed already and starts to bring it back. Raises ContextOverflow, KvMemoryFull."""
+        self._check_fit(turn)
+        match = self._cache.match(turn.prompt)
+        restore = self._cache.begin_restore(match)
+        turn.clock.admitted()
+        turn.restore, turn.match = restore, match
+        turn.phase = Phase.RESTORING
+        self.poll(turn)
+
+    def poll(self, turn: Turn) -> None:
+        """Takes a restore that is through; the turn can then compute."""
+        restore, match = turn.restore, turn.match
+        assert restore is not None
+        assert match is not None
+        if not restore.done():
+            return
+        turn.restore = None
+        turn.sequence = restore.take()
+        turn.clock.restore = now_ms() - turn.clock.submitted - turn.clock.queue
+        turn.bytes_read = turn.sequence.bytes_read
+        self._account(turn, match, restore.failed or match.missing_reason)
+        turn.phase = Phase.PREFILL
+
+    def may_compute(self, turn: Turn) -> bool:
+        """Takes over pages another turn has computed meanwhile; False while one computes the page needed next."""
+        turn.shared_late += self._cache.adopt(turn.kv, turn.prompt)
+        key = self._cache.next_key(turn.kv, turn.prompt)
+        return key is None or self._cache.claims.claim(key, turn.request.turn)
+
+    def kept_hidden(self, turn: Turn) -> npt.NDArray[np.float32] | None:
+        """The final hidden vector [channels] where the whole prompt is cached and its end was kept."""
+        complete = turn.kv.num_tokens == len(turn.prompt)
+        return turn.kv.hidden if complete else None
+
+    def keep_prompt_end(self, turn: Turn, hidden: npt.NDArray[np.float32]) -> None:
+        """Remembers the hidden vector of the prompt's last token: asking the same again computes nothing."""
+        turn.kv.hidden = hidden
+        self._cache.hiddens.put(turn.kv.tail_key(), hidden)
+
+    def end(self, turn: Turn, *, keep: bool) -> int:
+        """Lets go of the turn's KV; `keep` makes it the conversation's state. Returns bytes queued for writing.
+
+        A turn that sampled nothing moves no head; its sealed pages stay valid under their keys all the same.
+        """
+        self._cache.claims.release(turn.request.turn)
+        if turn.restore is not None:
+            turn.restore.cancel()
+            turn.restore = None
+        if turn.sequence is None:
+            return 0
+        started = now_ms()
+        if keep:
+            self._cache.save(turn.request.conversation, turn.sequence)
+        written = turn.sequence.bytes_queued
+        turn.sequence.release()
+        turn.clock.save = now_ms() - started
+        return written
+
+    def _check_fit(self, turn: Turn) -> None:
+        over = len(turn.prompt) + 1 - self._context
+        if over > 0:
+            raise ContextOverflow(
+                "The conversation does not fit the model's context.",
+                f"It has {len(turn.prompt):,} tokens, {over:,} more than the {self._context:,} of the context allow.",
+                "Remove a document, switch to passages, start a new conversation or choose a larger context.",
+            )
+
+    def _account(self, turn: Turn, match: PrefixMatch, missing_reason: str) -> None:
+        reused = turn.kv.num_tokens
+        memory = min(match.memory_tokens, reused)
+        turn.reused = split_reused(memory, reused - memory, turn.request.shared_tokens)
+        turn.missing_reason = missing_reason or "not in cache"
+        self._emit(
+            TurnRestored(
+                turn.request.turn,
+                turn.request.conversation,
+                turn.reused,
+                turn.clock.restore,
+                self._rates.prefill_ms(reused),
+            )
+        )

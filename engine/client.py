@@ -1,0 +1,65 @@
+"""EngineClient: the other threads' view of the engine. Starts its thread, sends commands, receives events."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.loading import ModelHandle
+from engine.messages import Cancel, Command, Event, Tokens
+from engine.service import Service
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What running a prompt would cost now. `seconds` 0 while this machine's rate is unknown."""
+
+    total: int
+    reused_memory: int
+    reused_disk: int
+    new: int
+    seconds: float
+
+
+class EngineClient:
+    """All methods may be called from any thread. `on_event` is called on the engine thread: quick, never raising."""
+
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        self._inbox: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._service = Service(self._inbox, on_event)
+        self._thread = threading.Thread(target=self._service.run, name="engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def send(self, command: Command) -> None:
+        """Queues a command; a Cancel also ends the step in progress."""
+        self._inbox.put(command)
+        if isinstance(command, Cancel):
+            self._service.interrupt()
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Cancels turns, keeps what they computed, makes KV durable, ends the thread. False after `timeout` seconds."""
+        if not self._thread.is_alive():
+            return True
+        self._inbox.put(None)
+        self._service.interrupt()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    @property
+    def model(self) -> ModelHandle | None:
+        """The loaded model, None before the first."""
+        running = self._service.running
+        return running.model.handle if running else None
+
+    def quote(self, tokens: Tokens) -> Quote:
+        """The price of a prompt. Reads the page maps only: no I/O, no waiting for the engine."""
+        running = self._service.running
+        if running is None:
+            return Quote(len(tokens), 0, 0, len(tokens), 0.0)
+        memory, disk = running.cache.peek(tokens)
+        new = len(tokens) - memory - disk
+        return Quote(len(tokens), memory, disk, new, running.rates.prefill_ms(new) / 1e3)

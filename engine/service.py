@@ -1,0 +1,280 @@
+"""The engine thread: drains commands, steps the scheduler, hands out events. Owns weights, KV and turns."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.admission import Admission
+from engine.answer import AnswerText
+from engine.errors import EngineError
+from engine.kv.cache import KvCache
+from engine.kv.restore import Restore
+from engine.loading import LoadedModel, ModelHandle, load
+from engine.messages import (
+    Cancel,
+    Command,
+    ConversationId,
+    DropState,
+    EngineNotice,
+    EngineStats,
+    Event,
+    Focus,
+    ForkState,
+    LoadModel,
+    ModelFailed,
+    ModelLoading,
+    QueryState,
+    SaveState,
+    StateReport,
+    Submit,
+    TurnFailed,
+)
+from engine.runner import Runner
+from engine.scheduler import Limits, Scheduler
+from engine.store import KvStore
+from engine.timings import Rates
+from engine.tokenizer import TokenStream
+from engine.turn import Turn
+
+_IDLE_SECONDS = 0.5
+_STATS_SECONDS = 0.5
+_RESTORE_POLL_SECONDS = 0.002
+
+
+@dataclass
+class Running:
+    """Everything that exists while a model is loaded."""
+
+    model: LoadedModel
+    cache: KvCache
+    store: KvStore | None
+    rates: Rates
+    runner: Runner
+    scheduler: Scheduler
+
+
+class Service:
+    """Runs on the engine thread only, except for `interrupt` and reading `running`.
+
+    Attributes:
+        running: the loaded model and its parts; None before the first model.
+    """
+
+    def __init__(self, inbox: queue.SimpleQueue[Command | None], emit: Callable[[Event], None]) -> None:
+        self._inbox = inbox
+        self._emit = emit
+        self._prefetch: Restore | None = None
+        self._stats_due = 0.0
+        self.running: Running | None = None
+
+    # --- the loop -----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Until None arrives in the inbox."""
+        while self._drain(self._patience()):
+            if self.running is not None:
+                self._work(self.running)
+        self._unload()
+
+    def interrupt(self) -> None:
+        """Ends the step in progress early; called by other threads after they queued a Cancel."""
+        if self.running is not None:
+            self.running.runner.cancel[0] = 1
+
+    def _patience(self) -> float:
+        """Seconds to wait for a command: none while there are turns to run."""
+        running = self.running
+        if running is not None and running.scheduler.busy:
+            return 0.0
+        return _RESTORE_POLL_SECONDS if self._prefetch else _IDLE_SECONDS
+
+    def _drain(self, patience: float) -> bool:
+        """Handles what is queued. The flag is cleared first: a Cancel that raised it is then in the queue."""
+        if self.running is not None:
+            self.running.runner.cancel[0] = 0
+        try:
+            command = self._inbox.get(timeout=patience) if patience else self._inbox.get_nowait()
+            while command is not None:
+                self._handle(command)
+                command = self._inbox.get_nowait()
+        except queue.Empty:
+            return True
+        return False
+
+    def _work(self, running: Running) -> None:
+        busy = running.scheduler.busy
+        if busy and not running.scheduler.step():
+            time.sleep(_RESTORE_POLL_SECONDS)
+        if self._prefetch is not None and self._prefetch.done():
+            self._prefetch.take().release()
+            self._prefetch = None
+        if not busy:
+            running.cache.poll()
+        self._report(running, busy)
+
+    def _report(self, running: Running, busy: bool) -> None:
+        for notice in running.cache.notices():
+            self._emit(EngineNotice(notice.what, notice.why, notice.next))
+        now = time.monotonic()
+        if now >= self._stats_due and (busy or self._stats_due):
+            self._stats_due = now + _STATS_SECONDS if busy else 0.0
+            self._emit(self._stats(running))
+
+    def _stats(self, running: Running) -> EngineStats:
+        stat = running.cache.stat()
+        return EngineStats(
+            weights_bytes=running.model.handle.info.weights_bytes,
+            kv_memory_bytes=stat.used_bytes,
+            kv_disk_bytes=running.store.stat().bytes if running.store else 0,
+            running=running.scheduler.running,
+            waiting=running.scheduler.waiting,
+            prefill_rate=running.rates.prefill,
+            decode_rate=running.rates.decode,
+        )
+
+    # --- commands -----------------------------------------------------------------------------------
+
+    def _handle(self, command: Command) -> None:
+        if isinstance(command, LoadModel):
+            self._load(command)
+        elif self.running is None:
+            self._refuse(command)
+        else:
+            self._stats_due = self._stats_due or time.monotonic()
+            self._dispatch(command, self.running)
+
+    def _dispatch(self, command: Command, running: Running) -> None:
+        match command:
+            case Submit():
+                running.scheduler.submit(self._turn(command, running.model.handle))
+            case Cancel():
+                running.scheduler.cancel(command.turn)
+            case Focus():
+                self._focus(command, running)
+            case SaveState():
+                running.cache.flush()
+            case DropState():
+                running.cache.drop(command.conversation, command.disk)
+            case ForkState():
+                running.cache.fork(command.source, command.target)
+            case QueryState():
+                self._emit(_state_report(command, running))
+            case LoadModel():
+                raise AssertionError("handled before")
+
+    def _refuse(self, command: Command) -> None:
+        if isinstance(command, Submit):
+            what, why, next_ = (
+                "No model is loaded.",
+                "The question was not sent.",
+                "Load a model and ask again.",
+            )
+            self._emit(TurnFailed(command.turn, command.conversation, what, why, next_))
+        elif isinstance(command, QueryState):
+            report = StateReport(
+                command.request,
+                command.conversation,
+                len(command.tokens),
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                (),
+                None,
+                0.0,
+                "none",
+            )
+            self._emit(report)
+
+    def _turn(self, request: Submit, handle: ModelHandle) -> Turn:
+        return Turn(request, AnswerText(TokenStream(handle.tokenizer), request.sampling.stop))
+
+    def _focus(self, command: Focus, running: Running) -> None:
+        """The conversation's turns go first; what of it lies on disk is read before a question comes."""
+        running.scheduler.focus = command.conversation
+        match = running.cache.match(command.tokens)
+        if match.disk_tokens and self._prefetch is None:
+            try:
+                self._prefetch = running.cache.begin_restore(match)
+            except EngineError:
+                self._prefetch = None  # no room now: the question itself will make some
+
+    # --- loading ------------------------------------------------------------------------------------
+
+    def _load(self, command: LoadModel) -> None:
+        """A model that fails to load leaves the loaded one in place."""
+        try:
+            model = load(
+                command.path,
+                command.settings,
+                lambda stage: self._emit(ModelLoading(command.path, stage)),
+            )
+        except EngineError as error:
+            self._emit(ModelFailed(command.path, error.what, error.why, error.next))
+            return
+        self._unload()
+        self.running = self._assemble(model, command)
+        for warning in model.handle.warnings:
+            self._emit(EngineNotice("About the model.", warning, ""))
+        self._emit(model.handle.info)
+
+    def _assemble(self, model: LoadedModel, command: LoadModel) -> Running:
+        settings, folder = command.settings, command.store_folder
+        store = self._open_store(model, command)
+        cache = KvCache(model.layout, model.fingerprint, model.numerics, store, settings.ram_budget_bytes)
+        rates = Rates.load(folder / f"rates-{model.handle.info.fingerprint[:16]}.json" if folder else None)
+        runner = Runner(model.backend)
+        limits = Limits(model.handle.context, settings.prefill_chunk, model.handle.tokenizer.eog_ids)
+        admission = Admission(cache, rates, limits.context, self._emit)
+        scheduler = Scheduler(runner, admission, rates, limits, self._emit)
+        return Running(model, cache, store, rates, runner, scheduler)
+
+    def _open_store(self, model: LoadedModel, command: LoadModel) -> KvStore | None:
+        """Without a store conversations work all the same; the reader is told."""
+        if command.store_folder is None:
+            return None
+        try:
+            return KvStore(
+                command.store_folder, model.layout, model.fingerprint, command.settings.disk_budget_bytes
+            )
+        except EngineError as error:
+            self._emit(EngineNotice(error.what, error.why, error.next))
+            return None
+
+    def _unload(self) -> None:
+        running, self.running = self.running, None
+        if running is None:
+            return
+        running.scheduler.cancel_all()
+        if self._prefetch is not None:
+            self._prefetch.cancel()
+            self._prefetch = None
+        running.cache.flush()
+        running.rates.save()
+        if running.store is not None:
+            running.store.close()
+        running.model.gguf.close()
+
+
+def _state_report(command: QueryState, running: Running) -> StateReport:
+    numbers = running.cache.report(command.conversation, command.tokens)
+    return StateReport(
+        request=command.request,
+        conversation=command.conversation,
+        tokens=numbers.tokens,
+        tokens_memory=numbers.tokens_memory,
+        tokens_disk_only=numbers.tokens_disk_only,
+        tokens_unsaved=numbers.tokens_unsaved,
+        bytes_memory=numbers.bytes_memory,
+        bytes_disk=numbers.bytes_disk,
+        bytes_shared=numbers.bytes_shared,
+        shared_with=tuple(ConversationId(name) for name in numbers.shared_with),
+        last_saved=numbers.last_saved,
+        rebuild_seconds=running.rates.prefill_ms(numbers.tokens) / 1e3,
+        tier=numbers.tier,
+    )
