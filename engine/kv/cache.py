@@ -28,6 +28,7 @@ from engine.messages import Tokens
 
 __all__ = ["KvCache", "Restore"]
 
+_PEEK_TRIES = 5
 _PRESSURE_SECONDS = 10.0  # how long an allocation waits for pages that are still being written
 
 
@@ -68,6 +69,19 @@ class KvCache:
         if found.tokens < len(tokens) or not len(tokens):
             return found
         return replace(found, hidden=self.hiddens.get(self._prefix_key(found)))
+
+    def peek(self, tokens: Tokens) -> tuple[int, int]:
+        """Reusable tokens in memory and on disk, for other threads: reads the maps, changes nothing.
+
+        The engine thread may change the maps meanwhile; the answer is then one of a moment ago.
+        """
+        for _ in range(_PEEK_TRIES):
+            try:
+                found = self._matcher.match(*arrays(tokens))
+            except RuntimeError:  # a map changed size while it was walked
+                continue
+            return found.memory_tokens, found.disk_tokens
+        return 0, 0
 
     def sequence(self, match: PrefixMatch) -> Sequence:
         """A sequence from what of the match is in memory; for one that is on disk use `begin_restore`."""
