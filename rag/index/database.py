@@ -1,0 +1,111 @@
+"""SQLite connections: one per thread, private files, explicit transactions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlite_utils import Database as SqliteUtils
+
+from rag.index.migrations import migrate
+
+Row = dict[str, Any]
+BUSY_MS = 30_000
+
+
+def private_folder(folder: Path) -> Path:
+    """The folder, made if it is missing, for its owner only."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name == "posix" and folder.stat().st_mode & 0o077:
+        folder.chmod(0o700)
+    return folder
+
+
+def private_file(path: Path) -> Path:
+    """The file, made empty if it is missing, for its owner only. SQLite gives its side files the same mode."""
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    return path
+
+
+class Database:
+    """The library's database, usable from several threads and processes (WAL).
+
+    Statements take their values as parameters. Nothing is committed implicitly: writes belong into
+    `transaction()`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = private_file(path)
+        self._local = threading.local()
+        self._open: dict[int, tuple[threading.Thread, SqliteUtils]] = {}
+        self._lock = threading.Lock()
+        migrate(path)
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        return list(self._connection().query(sql, values))
+
+    def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        found = self.rows(sql, values)
+        return found[0] if found else None
+
+    def tuples(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """For large results: no dictionary per row."""
+        found: list[tuple[Any, ...]] = self._connection().conn.execute(sql, values).fetchall()
+        return found
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        cursor: sqlite3.Cursor = self._connection().execute(sql, values)
+        return cursor
+
+    def run_many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
+        self._connection().conn.executemany(sql, values)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Takes the write lock at once, commits at the end, rolls back on any exception."""
+        connection = self._connection().conn
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Closes the connections of all threads. The database must not be used after it."""
+        with self._lock:
+            for _, connection in self._open.values():
+                connection.close()
+            self._open.clear()
+        self._local = threading.local()
+
+    def _connection(self) -> SqliteUtils:
+        known: SqliteUtils | None = getattr(self._local, "connection", None)
+        if known is None:
+            known = self._local.connection = SqliteUtils(connect(self.path))
+            thread = threading.current_thread()
+            with self._lock:
+                self._close_ended()
+                self._open[id(thread)] = (thread, known)
+        return known
+
+    def _close_ended(self) -> None:
+        for key, (thread, connection) in list(self._open.items()):
+            if not thread.is_alive():
+                connection.close()
+                del self._open[key]
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection in autocommit mode (transactions are explicit), closable from any thread."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA foreign_keys=ON")
+    return connection

@@ -1,0 +1,153 @@
+"""The database's schema, as numbered steps. A step is never changed once it has been released; add another."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from rag.errors import DocumentError
+
+FIRST = """
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    file TEXT NOT NULL,
+    pages INTEGER NOT NULL,
+    phase TEXT NOT NULL CHECK (phase IN ('text', 'words', 'vectors')),
+    chunker INTEGER NOT NULL,
+    characters INTEGER NOT NULL DEFAULT 0,
+    windows INTEGER NOT NULL DEFAULT 0,
+    added REAL NOT NULL,
+    trashed REAL
+);
+CREATE TABLE vectors (
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    embedder TEXT NOT NULL,
+    done INTEGER NOT NULL,
+    PRIMARY KEY (document_id, embedder)
+) WITHOUT ROWID;
+CREATE TABLE outline (
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    title TEXT NOT NULL,
+    page_index INTEGER,
+    level INTEGER NOT NULL,
+    PRIMARY KEY (document_id, ordinal)
+) WITHOUT ROWID;
+CREATE TABLE labels (
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    page_index INTEGER NOT NULL,
+    label TEXT NOT NULL,
+    PRIMARY KEY (document_id, page_index)
+) WITHOUT ROWID;
+CREATE TABLE pages (
+    id INTEGER PRIMARY KEY,
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    page_index INTEGER NOT NULL,
+    characters INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    listing INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    positions BLOB NOT NULL,
+    UNIQUE (document_id, page_index)
+);
+CREATE INDEX pages_unread ON pages (document_id, page_index) WHERE kind IN ('scan', 'garbled');
+CREATE INDEX pages_listing ON pages (document_id, page_index) WHERE listing = 1;
+CREATE TABLE passages (
+    id INTEGER PRIMARY KEY,
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    page_index INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    heading TEXT NOT NULL,
+    pieces TEXT NOT NULL,
+    ranges TEXT NOT NULL,
+    UNIQUE (document_id, ordinal)
+);
+CREATE TABLE windows (
+    id INTEGER PRIMARY KEY,
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    passage_id INTEGER NOT NULL REFERENCES passages(id) ON DELETE CASCADE,
+    page_index INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    UNIQUE (document_id, ordinal)
+);
+CREATE INDEX windows_by_passage ON windows (passage_id);
+CREATE VIEW window_texts AS
+    SELECT windows.id AS id, windows.document_id AS document_id, windows.ordinal AS ordinal,
+           passages.heading AS heading, substr(passages.text, windows.start + 1, windows.count) AS text
+    FROM windows JOIN passages ON passages.id = windows.passage_id;
+CREATE VIRTUAL TABLE page_words USING fts5(
+    text, content='pages', content_rowid='id', tokenize="porter unicode61 remove_diacritics 2");
+CREATE VIRTUAL TABLE page_parts USING fts5(
+    text, content='pages', content_rowid='id', tokenize="trigram");
+CREATE VIRTUAL TABLE window_words USING fts5(
+    heading, text, content='window_texts', content_rowid='id', tokenize="porter unicode61 remove_diacritics 2");
+"""
+
+STEPS: tuple[str, ...] = (FIRST,)
+
+
+def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:
+    """Brings the database at `path` to the newest schema: each step in a transaction of its own, a copy first.
+
+    The copy is `<name>.before-<version>` beside it. Errors: DocumentError when a newer program wrote it.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as connection:
+        if _version(connection) == len(steps):
+            return
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _run_steps(connection, path, steps)
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _run_steps(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
+    """Runs what is missing; the connection holds the write lock, so only one process does it."""
+    version = _version(connection)
+    if version > len(steps):
+        why = f"{path} has version {version}, this program knows {len(steps)}."
+        raise DocumentError("The library was made by a newer Pagekeep.", why, "Install the newer one.", "library")
+    if 0 < version < len(steps):
+        _copy(path, path.with_name(f"{path.name}.before-{len(steps)}"))
+    for number in range(version, len(steps)):
+        for statement in _statements(steps[number]):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number + 1:d}")
+        connection.execute("COMMIT")
+        if number + 1 < len(steps):
+            connection.execute("BEGIN IMMEDIATE")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _copy(path: Path, target: Path) -> None:
+    """A consistent copy of what is committed, readable by its owner only."""
+    target.unlink(missing_ok=True)
+    target.touch(mode=0o600)
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(target)) as copy:
+        source.backup(copy)
+
+
+def _statements(script: str) -> list[str]:
+    """Statements of a script; `executescript` would commit the transaction."""
+    statements: list[str] = []
+    held = ""
+    for line in script.splitlines():
+        held += line + "\n"
+        if sqlite3.complete_statement(held):
+            statements.append(held)
+            held = ""
+    return statements

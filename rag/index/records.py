@@ -1,0 +1,193 @@
+"""Reading and writing documents, pages and passages. Writers must be called inside a transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rag.chunk import Chunk, Piece
+from rag.errors import DocumentError
+from rag.index.database import Database, Row
+from rag.layout import is_listing
+from rag.pdf.client import Contents, ExtractedPage
+from rag.pdf.text import CharMap
+from rag.types import CharRange, Document, DocumentId, DocumentState, Outline, PageReport, Passage
+
+CHUNKER = 1  # raised when passages are cut differently: unfinished documents are then cut afresh
+
+DOCUMENTS = """
+SELECT documents.*,
+    EXISTS (SELECT 1 FROM vectors WHERE document_id = documents.id AND done >= documents.windows
+            AND (embedder = ?1 OR ?1 = '')) AS embedded,
+    (SELECT json_group_array(page_index) FROM pages
+     WHERE document_id = documents.id AND kind IN ('scan', 'garbled')) AS unread
+FROM documents
+"""
+
+
+def add_document(db: Database, sha256: str, name: str, contents: Contents, added: float) -> DocumentId:
+    cursor = db.run(
+        "INSERT INTO documents (sha256, name, file, pages, phase, chunker, added) VALUES (?, ?, ?, ?, 'text', ?, ?)",
+        (sha256, name, f"{sha256}.pdf", contents.pages, CHUNKER, added),
+    )
+    document_id = DocumentId(int(cursor.lastrowid or 0))
+    entries = [(document_id, n, e.title, e.page_index, e.level) for n, e in enumerate(contents.outline)]
+    db.run_many("INSERT INTO outline VALUES (?, ?, ?, ?, ?)", entries)
+    labels = [(document_id, n, label) for n, label in enumerate(contents.labels)]
+    db.run_many("INSERT INTO labels VALUES (?, ?, ?)", labels)
+    return document_id
+
+
+def add_page(db: Database, document_id: DocumentId, page: ExtractedPage) -> None:
+    """Stores a page and makes its words searchable."""
+    cursor = db.run(
+        "INSERT INTO pages (document_id, page_index, characters, kind, reason, listing, text, positions)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (document_id, page.page_index, len(page.text), page.kind, page.reason, is_listing(page.text),
+         page.text, page.positions.pack()),
+    )  # fmt: skip
+    if page.text:
+        db.run("INSERT INTO page_words (rowid, text) VALUES (?, ?)", (cursor.lastrowid, page.text))
+        db.run("INSERT INTO page_parts (rowid, text) VALUES (?, ?)", (cursor.lastrowid, page.text))
+
+
+def add_chunk(db: Database, document_id: DocumentId, ordinal: int, first_window: int, chunk: Chunk) -> int:
+    """Stores a passage with its windows; returns the number of the next window."""
+    ranges = [_range(db, document_id, piece) for piece in chunk.pieces]
+    cursor = db.run(
+        "INSERT INTO passages (document_id, ordinal, page_index, text, heading, pieces, ranges)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (document_id, ordinal, chunk.pieces[0].page_index, chunk.text, chunk.heading,
+         json.dumps([(p.page_index, p.start, p.count) for p in chunk.pieces]),
+         json.dumps([(r.page_index, r.char_start, r.char_count) for r in ranges])),
+    )  # fmt: skip
+    windows = [
+        (document_id, first_window + n, cursor.lastrowid, w.page_index, w.start, w.count)
+        for n, w in enumerate(chunk.windows)
+    ]
+    db.run_many(
+        "INSERT INTO windows (document_id, ordinal, passage_id, page_index, start, count) VALUES (?, ?, ?, ?, ?, ?)",
+        windows,
+    )
+    last = first_window + len(windows)
+    db.run(
+        "INSERT INTO window_words (rowid, heading, text) SELECT id, heading, text FROM window_texts"
+        " WHERE document_id = ? AND ordinal >= ? AND ordinal < ?",
+        (document_id, first_window, last),
+    )
+    return last
+
+
+def _range(db: Database, document_id: DocumentId, piece: Piece) -> CharRange:
+    return locate(db, document_id, piece.page_index, piece.start, piece.count)
+
+
+def locate(db: Database, document_id: DocumentId, page_index: int, start: int, count: int) -> CharRange:
+    """PDFium's range of `count` > 0 characters from `start` of the page's stored text."""
+    row = db.row("SELECT positions FROM pages WHERE document_id = ? AND page_index = ?", (document_id, page_index))
+    assert row is not None
+    return CharRange(page_index, *CharMap.unpack(row["positions"]).span(start, count))
+
+
+def remove_passages(db: Database, document_id: DocumentId) -> None:
+    db.run(
+        "INSERT INTO window_words (window_words, rowid, heading, text)"
+        " SELECT 'delete', id, heading, text FROM window_texts WHERE document_id = ?",
+        (document_id,),
+    )
+    db.run("DELETE FROM windows WHERE document_id = ?", (document_id,))
+    db.run("DELETE FROM passages WHERE document_id = ?", (document_id,))
+
+
+def remove_document(db: Database, document_id: DocumentId) -> None:
+    """Takes the document out of all tables and full-text indexes."""
+    remove_passages(db, document_id)
+    for table in ("page_words", "page_parts"):
+        db.run(
+            f"INSERT INTO {table} ({table}, rowid, text)"
+            " SELECT 'delete', id, text FROM pages WHERE document_id = ? AND text != ''",
+            (document_id,),
+        )
+    db.run("DELETE FROM documents WHERE id = ?", (document_id,))
+
+
+def documents(
+    db: Database, files: Path, embedder: str, where: str = "1", values: Sequence[object] = ()
+) -> list[Document]:
+    """Documents that meet `where` (a condition of this program's, its values from ?2 on), oldest first."""
+    rows = db.rows(f"{DOCUMENTS} WHERE {where} ORDER BY added, id", (embedder, *values))
+    return [_document(row, files) for row in rows]
+
+
+def _document(row: Row, files: Path) -> Document:
+    return Document(
+        id=DocumentId(row["id"]),
+        name=row["name"],
+        path=files / row["file"],
+        sha256=row["sha256"],
+        pages=row["pages"],
+        characters=row["characters"],
+        state=_state(row),
+        added=row["added"],
+        unreadable_pages=tuple(json.loads(row["unread"])),
+        embedded=bool(row["embedded"]),
+    )
+
+
+def _state(row: Row) -> DocumentState:
+    if row["trashed"] is not None:
+        return "trashed"
+    if row["phase"] != "vectors":
+        return "importing"
+    return "ready" if row["embedded"] else "words"
+
+
+def passages(db: Database, where: str, values: Sequence[object]) -> list[Passage]:
+    """Passages that meet `where` (a condition of this program's), in reading order."""
+    rows = db.rows(f"SELECT * FROM passages WHERE {where} ORDER BY document_id, ordinal", values)
+    return [_passage(row) for row in rows]
+
+
+def _passage(row: Row) -> Passage:
+    ranges = tuple(CharRange(*values) for values in json.loads(row["ranges"]))
+    return Passage(row["id"], DocumentId(row["document_id"]), row["ordinal"], row["text"], row["heading"], ranges)
+
+
+def passage_pieces(db: Database, passage_id: int) -> list[Piece]:
+    row = db.row("SELECT pieces FROM passages WHERE id = ?", (passage_id,))
+    return [Piece(*values) for values in json.loads(row["pieces"])] if row else []
+
+
+def outline(db: Database, document_id: DocumentId) -> list[Outline]:
+    rows = db.rows("SELECT * FROM outline WHERE document_id = ? ORDER BY ordinal", (document_id,))
+    return [Outline(row["title"], row["page_index"], row["level"]) for row in rows]
+
+
+def page_reports(db: Database, document_id: DocumentId) -> list[PageReport]:
+    rows = db.rows(
+        "SELECT page_index, label, kind, characters, reason FROM pages JOIN labels USING (document_id, page_index)"
+        " WHERE document_id = ? ORDER BY page_index",
+        (document_id,),
+    )
+    return [PageReport(**row) for row in rows]
+
+
+def missing_pages(db: Database, document_id: DocumentId, pages: int) -> list[int]:
+    known = db.tuples("SELECT page_index FROM pages WHERE document_id = ?", (document_id,))
+    return sorted(set(range(pages)) - {index for (index,) in known})
+
+
+def page_texts(db: Database, document_id: DocumentId) -> Iterable[tuple[int, str]]:
+    """(page, text) in page order, read a stretch at a time so that no cursor stays open between writes."""
+    last = -1
+    while rows := db.tuples(
+        "SELECT page_index, text FROM pages WHERE document_id = ? AND page_index > ? ORDER BY page_index LIMIT 256",
+        (document_id, last),
+    ):
+        yield from rows
+        last = rows[-1][0]
+
+
+def unknown(document_id: object) -> DocumentError:
+    return DocumentError("This document is not in the library.", f"({document_id})", "Add it.", "unknown_document")

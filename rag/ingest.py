@@ -1,0 +1,219 @@
+"""Taking a PDF into the library: copy, text, words, vectors; each step can be killed and is then gone on with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from rag.chunk import Chunk, PageText, chunks
+from rag.errors import DocumentError, IntakeCancelled
+from rag.index import records
+from rag.index.database import Database, private_file
+from rag.index.vectors import VectorFiles
+from rag.layout import RunningLines
+from rag.pdf import inspect
+from rag.pdf.client import Contents, ExtractedPage, Extraction, Limits
+from rag.protocols import Cancelled, Embedder, OnProgress
+from rag.types import Document, DocumentId, IngestPhase, IngestProgress
+
+COPY_BYTES = 1 << 20
+PAGES_A_TRANSACTION = 32
+PASSAGES_A_TRANSACTION = 200
+TEXTS_A_STEP = 64  # sorted by length and embedded at once; cancelling takes effect after it
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where the library keeps things."""
+
+    db: Database
+    files: Path
+    vectors: VectorFiles
+    embedder: Embedder | None
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class Job:
+    """One import: the file, who watches it, who may stop it."""
+
+    path: Path
+    sha256: str
+    password: str | None
+    on_progress: OnProgress
+    cancelled: Cancelled
+
+    def report(self, document_id: DocumentId | None, phase: IngestPhase, done: int, total: int) -> None:
+        if self.cancelled():
+            raise IntakeCancelled(str(self.path))
+        self.on_progress(IngestProgress(self.path, document_id, phase, done, total))
+
+
+def file_hash(path: Path, cancelled: Cancelled) -> str:
+    """SHA-256 of a file, in hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(COPY_BYTES):
+            digest.update(block)
+            if cancelled():
+                raise IntakeCancelled(str(path))
+    return digest.hexdigest()
+
+
+def take_in(shelf: Shelf, job: Job) -> DocumentId:
+    """Makes the file a document; nothing is left behind when it is no PDF that can be read. Returns its id."""
+    part = shelf.files / f"{job.sha256}.part"
+    plain = shelf.files / f"{job.sha256}.plain"
+    try:
+        _copy(job, part)
+        contents = _open(shelf, job, part, plain)
+        os.replace(plain if plain.exists() else part, shelf.files / f"{job.sha256}.pdf")
+        with shelf.db.transaction():
+            return records.add_document(shelf.db, job.sha256, job.path.name, contents, time.time())
+    finally:
+        part.unlink(missing_ok=True)
+        plain.unlink(missing_ok=True)
+
+
+def _copy(job: Job, part: Path) -> None:
+    total = job.path.stat().st_size
+    free = shutil.disk_usage(part.parent).free
+    if free < total + COPY_BYTES:
+        why = f"It needs {total >> 20} MB, {free >> 20} MB are free."
+        raise DocumentError(f"There is no room for {job.path.name}.", why, "Free some space.", "no_space")
+    digest = hashlib.sha256()
+    with job.path.open("rb") as source, private_file(part).open("wb") as copy:
+        while block := source.read(COPY_BYTES):
+            digest.update(block)
+            copy.write(block)
+            job.report(None, "copy", copy.tell(), total)
+        copy.flush()
+        os.fsync(copy.fileno())
+    if digest.hexdigest() != job.sha256:
+        why = "It was being written to while it was read."
+        raise DocumentError(f"{job.path.name} has changed.", why, "Add it again when it is complete.")
+
+
+def _open(shelf: Shelf, job: Job, part: Path, plain: Path) -> Contents:
+    """Contents of the copy. Of a file that needs a password a plain copy is made at `plain`."""
+    try:
+        with Extraction(part, job.password, job.cancelled, limits=shelf.limits) as extraction:
+            contents = extraction.contents()
+        if contents.encrypted:
+            private_file(plain)
+            with Extraction(part, job.password, job.cancelled, save_as=plain, limits=shelf.limits) as extraction:
+                extraction.contents()
+    except DocumentError as error:
+        raise inspect.refused(part, job.path.name, error.kind, error.why, job.password is not None) from None
+    if contents.pages == 0:
+        raise inspect.refused(part, job.path.name, "zero_pages", "", False)
+    return contents
+
+
+def read_text(shelf: Shelf, job: Job, document: Document) -> None:
+    """Extracts the pages that are missing; their words can be searched as they come."""
+    missing = records.missing_pages(shelf.db, document.id, document.pages)
+    job.report(document.id, "text", document.pages - len(missing), document.pages)
+    with Extraction(document.path, None, job.cancelled, limits=shelf.limits) as extraction:
+        pages = extraction.pages(missing)
+        done = document.pages - len(missing)
+        while batch := list(islice(_watched(pages, job, document, done), PAGES_A_TRANSACTION)):
+            with shelf.db.transaction():
+                for page in batch:
+                    records.add_page(shelf.db, document.id, page)
+            done += len(batch)
+    _check_readable(shelf, job, document)
+    with shelf.db.transaction():
+        shelf.db.run(
+            "UPDATE documents SET phase = 'words',"
+            " characters = (SELECT sum(characters) FROM pages WHERE document_id = ?1) WHERE id = ?1",
+            (document.id,),
+        )
+
+
+def _watched(pages: Iterator[ExtractedPage], job: Job, document: Document, done: int) -> Iterator[ExtractedPage]:
+    for count, page in enumerate(pages, done + 1):
+        job.report(document.id, "text", count, document.pages)
+        yield page
+
+
+def _check_readable(shelf: Shelf, job: Job, document: Document) -> None:
+    """A file of which every page is damaged is refused like one that cannot be opened."""
+    reports = records.page_reports(shelf.db, document.id)
+    if all(page.kind == "garbled" and page.characters == 0 for page in reports):
+        with shelf.db.transaction():
+            records.remove_document(shelf.db, document.id)
+        document.path.unlink(missing_ok=True)
+        raise inspect.refused(job.path, job.path.name, "unreadable", reports[0].reason, False)
+
+
+def index_words(shelf: Shelf, job: Job, document: Document) -> None:
+    """Cuts the document into passages and windows. What is already there is the same and is passed over."""
+    _forget_other_cut(shelf, document)
+    running = RunningLines()
+    for page_index, text in records.page_texts(shelf.db, document.id):
+        running.add(page_index, text)
+    texts = (PageText(*row) for row in records.page_texts(shelf.db, document.id))
+    made = chunks(texts, records.outline(shelf.db, document.id), running)
+    ordinal, window = _already_cut(shelf, document)
+    made = islice(made, ordinal, None)
+    while batch := list(islice(made, PASSAGES_A_TRANSACTION)):
+        job.report(document.id, "words", batch[0].pieces[0].page_index, document.pages)
+        with shelf.db.transaction():
+            window = _add_chunks(shelf, document.id, ordinal, window, batch)
+        ordinal += len(batch)
+    with shelf.db.transaction():
+        shelf.db.run("UPDATE documents SET phase = 'vectors', windows = ? WHERE id = ?", (window, document.id))
+
+
+def _forget_other_cut(shelf: Shelf, document: Document) -> None:
+    row = shelf.db.row("SELECT chunker FROM documents WHERE id = ?", (document.id,))
+    if row is not None and row["chunker"] != records.CHUNKER:
+        with shelf.db.transaction():
+            records.remove_passages(shelf.db, document.id)
+            shelf.db.run("UPDATE documents SET chunker = ? WHERE id = ?", (records.CHUNKER, document.id))
+
+
+def _already_cut(shelf: Shelf, document: Document) -> tuple[int, int]:
+    rows = shelf.db.tuples(
+        "SELECT (SELECT count(*) FROM passages WHERE document_id = ?1),"
+        " (SELECT count(*) FROM windows WHERE document_id = ?1)",
+        (document.id,),
+    )
+    return rows[0][0], rows[0][1]
+
+
+def _add_chunks(shelf: Shelf, document_id: DocumentId, ordinal: int, window: int, batch: list[Chunk]) -> int:
+    for number, chunk in enumerate(batch, ordinal):
+        window = records.add_chunk(shelf.db, document_id, number, window, chunk)
+    return window
+
+
+def embed_windows(shelf: Shelf, job: Job, document: Document) -> None:
+    """Makes the vectors that are missing, if there is an embedder."""
+    if shelf.embedder is None:
+        return
+    name = shelf.embedder.name
+    done = shelf.vectors.done(document.id, name)
+    total = shelf.db.tuples("SELECT windows FROM documents WHERE id = ?", (document.id,))[0][0]
+    if total == 0:
+        shelf.vectors.count(document.id, name, 0)
+    while done < total:
+        job.report(document.id, "vectors", done, total)
+        texts = window_texts(shelf.db, document.id, done, TEXTS_A_STEP)
+        done = shelf.vectors.append(document.id, document.sha256, name, shelf.embedder.embed(texts))
+
+
+def window_texts(db: Database, document_id: DocumentId, first: int, count: int) -> list[str]:
+    """What is embedded for windows `first` and on: their text on one line."""
+    rows = db.tuples(
+        "SELECT text FROM window_texts WHERE document_id = ? AND ordinal >= ? ORDER BY ordinal LIMIT ?",
+        (document_id, first, count),
+    )
+    return [" ".join(text.split()) for (text,) in rows]

@@ -1,0 +1,257 @@
+"""The library: PDFs on one shelf, searchable by words and by meaning."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from rag import ingest, retrieve
+from rag.context import whole_document_text
+from rag.errors import DocumentError
+from rag.index import records
+from rag.index.database import Database, private_folder
+from rag.index.locks import exclusive
+from rag.index.vectors import VectorFiles
+from rag.ingest import Job, Shelf
+from rag.pdf import inspect
+from rag.pdf.client import Limits
+from rag.protocols import Cancelled, Embedder, OnProgress
+from rag.types import CharRange, Document, DocumentId, Hit, IngestProgress, IntakeReport, Outline, Passage
+
+VectorUse = Literal["wait", "if_loaded", "never"]
+
+
+def _ignore(progress: IngestProgress) -> None:
+    """For callers who do not watch."""
+
+
+def _never() -> bool:
+    return False
+
+
+class Library:
+    """A folder with the PDFs, their text, index and vectors; for its owner only (0700, files 0600).
+
+    Usable from several threads and several processes at once. Close it after use.
+
+    Args:
+        embedder: makes the vectors; without one words alone are searched, and `embed_missing` can be called by a
+            later library that has one.
+    """
+
+    def __init__(self, folder: Path, embedder: Embedder | None = None, limits: Limits | None = None) -> None:
+        self.folder = private_folder(folder)
+        self._locks = private_folder(folder / "locks")
+        db = Database(folder / "library.sqlite")
+        vectors = VectorFiles(private_folder(folder / "vectors"), db)
+        files = private_folder(folder / "files")
+        self._shelf = Shelf(db, files, vectors, embedder, limits or Limits())
+
+    @property
+    def embedder(self) -> Embedder | None:
+        return self._shelf.embedder
+
+    def close(self) -> None:
+        """Ends all use: no other method may be called after it, in any thread."""
+        self._shelf.db.close()
+
+    # Intake
+
+    def add(
+        self,
+        path: Path,
+        on_progress: OnProgress | None = None,
+        cancelled: Cancelled | None = None,
+        password: str | None = None,
+    ) -> Document:
+        """Takes a PDF in and returns when it is complete; a file already there is returned at once.
+
+        A killed or cancelled import is gone on with when the file is added again. A trashed document is restored.
+        Of a file that needs a password an unprotected copy is kept. Callbacks come on the calling thread.
+
+        Errors: DocumentError (nothing is left in the library), IntakeCancelled (what was read is kept).
+        """
+        path = Path(path)
+        inspect.check_is_pdf(path)
+        cancelled = cancelled or _never
+        job = Job(path, ingest.file_hash(path, cancelled), password, on_progress or _ignore, cancelled)
+        return self._complete(job)
+
+    def embed_missing(self, on_progress: OnProgress | None = None, cancelled: Cancelled | None = None) -> None:
+        """Completes every document that is not in the trash: unfinished imports, and missing vectors."""
+        for document in self.documents():
+            if document.state == "importing" or not document.embedded:
+                self._complete(self._job(document, on_progress, cancelled))
+
+    def _job(self, document: Document, on_progress: OnProgress | None, cancelled: Cancelled | None) -> Job:
+        return Job(document.path, document.sha256, None, on_progress or _ignore, cancelled or _never)
+
+    def _complete(self, job: Job) -> Document:
+        with exclusive(self._lock(job.sha256), job.cancelled):
+            document = self._by_hash(job.sha256)
+            document_id = ingest.take_in(self._shelf, job) if document is None else document.id
+            self.restore(document_id)
+            self._finish(job, document_id)
+            job.on_progress(IngestProgress(job.path, document_id, "done", 1, 1))
+            return self.document(document_id)
+
+    def _finish(self, job: Job, document_id: DocumentId) -> None:
+        for phase, step in (("text", ingest.read_text), ("words", ingest.index_words)):
+            if self._phase(document_id) == phase:
+                step(self._shelf, job, self.document(document_id))
+        document = self.document(document_id)
+        if not document.embedded:
+            ingest.embed_windows(self._shelf, job, document)
+
+    def _phase(self, document_id: DocumentId) -> str:
+        return str(self._shelf.db.rows("SELECT phase FROM documents WHERE id = ?", (document_id,))[0]["phase"])
+
+    def _lock(self, sha256: str) -> Path:
+        return self._locks / f"{sha256}.lock"
+
+    # Catalogue
+
+    def documents(self, include_trashed: bool = False) -> list[Document]:
+        """In the order they were added."""
+        return self._documents("1" if include_trashed else "trashed IS NULL")
+
+    def document(self, document_id: DocumentId) -> Document:
+        """Errors: DocumentError of kind "unknown_document"."""
+        found = self._documents("id = ?2", document_id)
+        if not found:
+            raise records.unknown(document_id)
+        return found[0]
+
+    def find(self, key: str | Path) -> Document:
+        """A document by name, path of the original or the copy, or SHA-256 (or its first 8 or more digits)."""
+        text = str(key)
+        found = self._documents("name = ?2 AND trashed IS NULL", text)
+        if not found and Path(text).is_file():
+            found = self._documents("sha256 = ?2", ingest.file_hash(Path(text), _never))
+        if not found and len(text) >= 8:
+            found = self._documents("substr(sha256, 1, length(?2)) = ?2", text.lower())
+        if not found:
+            found = self._documents("name = ?2 AND trashed IS NULL", Path(text).name)
+        if not found:
+            raise records.unknown(text)
+        return found[-1]
+
+    def trash(self, document_id: DocumentId) -> None:
+        """Takes the document out of search; `restore` brings it back as it was."""
+        self._set_trashed(document_id, time.time())
+
+    def restore(self, document_id: DocumentId) -> None:
+        self._set_trashed(document_id, None)
+
+    def purge(self, document_id: DocumentId) -> None:
+        """Removes the document with everything made from it."""
+        document = self.document(document_id)
+        with exclusive(self._lock(document.sha256), _never):
+            with self._shelf.db.transaction():
+                records.remove_document(self._shelf.db, document_id)
+            self._shelf.vectors.remove(document.sha256)
+            document.path.unlink(missing_ok=True)
+
+    def _documents(self, where: str, *values: object) -> list[Document]:
+        embedder = self._shelf.embedder.name if self._shelf.embedder else ""
+        return records.documents(self._shelf.db, self._shelf.files, embedder, where, values)
+
+    def _by_hash(self, sha256: str) -> Document | None:
+        found = self._documents("sha256 = ?2", sha256)
+        return found[0] if found else None
+
+    def _set_trashed(self, document_id: DocumentId, when: float | None) -> None:
+        with self._shelf.db.transaction():
+            self._shelf.db.run("UPDATE documents SET trashed = ? WHERE id = ?", (when, document_id))
+
+    # Contents
+
+    def report(self, document_id: DocumentId) -> IntakeReport:
+        """What intake made of each page."""
+        pages = records.page_reports(self._shelf.db, document_id)
+        return IntakeReport(self.document(document_id), tuple(pages))
+
+    def outline(self, document_id: DocumentId) -> list[Outline]:
+        return records.outline(self._shelf.db, document_id)
+
+    def page_label(self, document_id: DocumentId, page_index: int) -> str:
+        """The printed label; the file's page number (from 1) where the PDF has none."""
+        row = self._shelf.db.row(
+            "SELECT label FROM labels WHERE document_id = ? AND page_index = ?", (document_id, page_index)
+        )
+        return str(row["label"]) if row else str(page_index + 1)
+
+    def page_text(self, document_id: DocumentId, page_index: int) -> str:
+        """The page's text with hyphenated words joined and ligatures expanded; empty if there is none."""
+        row = self._shelf.db.row(
+            "SELECT text FROM pages WHERE document_id = ? AND page_index = ?", (document_id, page_index)
+        )
+        return str(row["text"]) if row else ""
+
+    def passages(self, document_id: DocumentId) -> list[Passage]:
+        """All passages in reading order."""
+        return records.passages(self._shelf.db, "document_id = ?", (document_id,))
+
+    def passage(self, passage_id: int) -> Passage:
+        found = records.passages(self._shelf.db, "id = ?", (passage_id,))
+        if not found:
+            why = "Its document was removed or read anew."
+            raise DocumentError("This passage is no longer there.", why, "Ask again.", "unknown_document")
+        return found[0]
+
+    def neighbours(self, passage: Passage) -> list[Passage]:
+        """The passages right after and right before one, in this order."""
+        near = (passage.document_id, passage.index - 1, passage.index + 1)
+        found = records.passages(self._shelf.db, "document_id = ? AND ordinal IN (?, ?)", near)
+        return found[::-1]
+
+    def first_part(self, passage: Passage) -> str:
+        """The passage's text as far as it stands on its first page."""
+        return passage.text[: records.passage_pieces(self._shelf.db, passage.id)[0].count]
+
+    def whole(self, document_id: DocumentId) -> str:
+        """The document's text in reading order, for a prompt."""
+        return whole_document_text(self.document(document_id), self.passages(document_id))
+
+    def ranges(self, passage: Passage, start: int, count: int) -> tuple[CharRange, ...]:
+        """Where `count` characters from `start` of the passage's text stand, one range per page."""
+        found: list[CharRange] = []
+        offset = 0
+        for piece in records.passage_pieces(self._shelf.db, passage.id):
+            first, last = max(start, offset), min(start + count, offset + piece.count)
+            if first < last:
+                at = piece.start + first - offset
+                found.append(records.locate(self._shelf.db, passage.document_id, piece.page_index, at, last - first))
+            offset += piece.count + 1
+        return tuple(found)
+
+    # Search
+
+    def search(
+        self,
+        query: str,
+        documents: Sequence[DocumentId] | None = None,
+        top: int = 10,
+        vectors: VectorUse = "wait",
+    ) -> list[Hit]:
+        """The passages that answer the question best, one per page, best first.
+
+        Args:
+            documents: searched ones; None for all that are not in the trash.
+            vectors: "wait" loads the embedder if need be (seconds), "if_loaded" answers by words alone until it
+                is, "never" always does.
+        """
+        searched = [d for d in self.documents(include_trashed=documents is not None) if _wanted(d, documents)]
+        embedder = self._shelf.embedder
+        if vectors == "never" or (vectors == "if_loaded" and embedder and not embedder.loaded):
+            embedder = None
+        source = retrieve.Source(self._shelf.db, self._shelf.vectors, embedder)
+        found = retrieve.search(source, query, searched, top)
+        return [replace(hit, page_label=self.page_label(hit.document_id, hit.page_index)) for hit in found]
+
+
+def _wanted(document: Document, chosen: Sequence[DocumentId] | None) -> bool:
+    return chosen is None or document.id in chosen

@@ -1,0 +1,81 @@
+"""Cutting a text into sentences and sentence-like lines, and counting its words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+Span = tuple[int, int]  # start, end
+
+CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
+WORD = re.compile(rf"[{CJK}]|[^\W{CJK}]+(?:['’][^\W{CJK}]+)*")
+IDEOGRAPH = re.compile(rf"[{CJK}]")
+END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”）]*|\n[ \t]*\n")
+ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|cf|vs|etc|al|fig|figs|eq|eqs|sec|secs|ch|vol|no|nos|pp?|dr|mr|mrs|ms|prof|st|resp|approx|ca)"
+    r"|\b[A-Z])\.$",
+    re.IGNORECASE,
+)
+CONTINUES = re.compile(r"\s+[a-zß-ÿ,;)]")
+STARTS_ANEW = re.compile(r"\s*(?:[A-Z0-9•\-–—*∙◦§(\[\"“‘]|[A-Z_]+\()")
+SHORT_LINE = 0.7  # of the longest line: a line that ends before it ends a paragraph, heading or item
+LONGEST_WORDS = 80
+
+
+def count_words(text: str) -> float:
+    """Words; two ideographs or syllable blocks count as one."""
+    ideographs = len(IDEOGRAPH.findall(text))
+    return len(WORD.findall(text)) - ideographs / 2
+
+
+def sentences(text: str, start: int = 0, end: int | None = None) -> list[Span]:
+    """Spans of the sentences between `start` and `end`, without white space around them, none over 80 words."""
+    end = len(text) if end is None else end
+    width = max((len(line) for line in text[start:end].splitlines()), default=0)
+    spans: list[Span] = []
+    for first, last in _pieces(text, start, end, width):
+        spans.extend(_bounded(text, *_trimmed(text, first, last)))
+    return [span for span in spans if span[0] < span[1]]
+
+
+def _pieces(text: str, start: int, end: int, width: int) -> Iterator[Span]:
+    first = start
+    for stop in _stops(text, start, end, width):
+        if stop > first:
+            yield first, stop
+            first = stop
+    yield first, end
+
+
+def _stops(text: str, start: int, end: int, width: int) -> Iterator[int]:
+    marks = {match.end() for match in END.finditer(text, start, end) if _ends_sentence(text, match)}
+    position = start
+    for line in text[start:end].splitlines(keepends=True):
+        position += len(line)
+        if len(line.rstrip()) < SHORT_LINE * width and STARTS_ANEW.match(text, position, end):
+            marks.add(position)
+    return iter(sorted(marks))
+
+
+def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    if match[0].startswith("\n") or match[0][0] in "。！？":
+        return True
+    before = text[max(0, match.start() - 12) : match.start() + 1]
+    return not ABBREVIATION.search(before) and not CONTINUES.match(text, match.end())
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))
+
+
+def _bounded(text: str, start: int, end: int) -> Iterator[Span]:
+    """The span cut into parts of at most LONGEST_WORDS words."""
+    words = 0.0
+    first = start
+    for match in WORD.finditer(text, start, end):
+        words += 0.5 if IDEOGRAPH.match(match[0]) else 1
+        if words > LONGEST_WORDS:
+            yield _trimmed(text, first, match.start())
+            first, words = match.start(), 1
+    yield _trimmed(text, first, end)
