@@ -74,27 +74,21 @@ class ConversationStore:
         """Most recently used first; the trash instead when `trashed`."""
         test = "IS NOT NULL" if trashed else "IS NULL"
         with self._database.reading() as db:
-            rows = list(
-                db.table("conversations").rows_where(f"trashed {test}", order_by="updated DESC, rowid DESC")
-            )
+            rows = list(db.table("conversations").rows_where(f"trashed {test}", order_by="updated DESC, rowid DESC"))
             return tuple(conversation_from_row(row, _documents(db, row["id"])) for row in rows)
 
     def find(self, title: str) -> Conversation | None:
         """The latest conversation, not in the trash, whose id or exact title this is."""
         where = "trashed IS NULL AND (id = ? OR title = ?)"
         with self._database.reading() as db:
-            for row in db.table("conversations").rows_where(
-                where, [title, title], order_by="updated DESC", limit=1
-            ):
+            for row in db.table("conversations").rows_where(where, [title, title], order_by="updated DESC", limit=1):
                 return conversation_from_row(row, _documents(db, row["id"]))
         return None
 
     def rename(self, conversation: ConversationId, title: str) -> Conversation:
         title = " ".join(title.split())
         if not title:
-            raise UserError(
-                "A conversation needs a name.", "The name was empty.", "Type at least one letter."
-            )
+            raise UserError("A conversation needs a name.", "The name was empty.", "Type at least one letter.")
         return self._change(conversation, title=title, title_fixed=1)
 
     def set_mode(self, conversation: ConversationId, mode: Mode) -> Conversation:
@@ -224,11 +218,7 @@ class ConversationStore:
 
     def superseded_count(self, conversation: ConversationId) -> int:
         with self._database.reading() as db:
-            return int(
-                db.table("messages").count_where(
-                    "conversation = ? AND superseded IS NOT NULL", [conversation]
-                )
-            )
+            return int(db.table("messages").count_where("conversation = ? AND superseded IS NOT NULL", [conversation]))
 
     # --- what the engine computed -------------------------------------------------------------------
     def computed(self, conversation: ConversationId) -> tuple[str, int]:
@@ -298,9 +288,7 @@ def _match_expression(text: str) -> str:
 def _conversation(db: sqlite_utils.Database, conversation: str) -> Conversation:
     for row in db.table("conversations").rows_where("id = ?", [conversation]):
         return conversation_from_row(row, _documents(db, conversation))
-    raise UserError(
-        "The conversation is not there.", f"No conversation has the id {conversation}.", "Choose another."
-    )
+    raise UserError("The conversation is not there.", f"No conversation has the id {conversation}.", "Choose another.")
 
 
 def _documents(db: sqlite_utils.Database, conversation: str) -> tuple[AttachedDocument, ...]:
@@ -311,9 +299,7 @@ def _documents(db: sqlite_utils.Database, conversation: str) -> tuple[AttachedDo
 def _message(db: sqlite_utils.Database, message: int) -> Message:
     for row in db.table("messages").rows_where("id = ?", [message]):
         return message_from_row(row)
-    raise UserError(
-        "The message is not there.", f"No message has the id {message}.", "Open the conversation again."
-    )
+    raise UserError("The message is not there.", f"No message has the id {message}.", "Open the conversation again.")
 
 
 def _attach(db: sqlite_utils.Database, conversation: str, document: int) -> None:

@@ -42,6 +42,4 @@ def as_user_error(error: BaseException) -> UserError:
 def _from_os_error(error: OSError) -> UserError:
     reason = error.strerror or str(error)
     where = f" ({error.filename})" if error.filename else ""
-    return UserError(
-        "A file could not be used.", f"{reason}{where}.", "Check the path, its rights and the disk."
-    )
+    return UserError("A file could not be used.", f"{reason}{where}.", "Check the path, its rights and the disk.")

@@ -108,11 +108,18 @@ class ImportProgress:
 
 @dataclass(frozen=True)
 class ImportDone:
-    """`known`: the document was in the library already, nothing was read again."""
+    """Its words can be searched, questions can be asked. `known`: it was in the library already."""
 
     job: JobId
     document: Document
     known: bool = False
+
+
+@dataclass(frozen=True)
+class DocumentReady:
+    """Its vectors are complete; from now on it is searched by meaning as well as by words."""
+
+    document: Document
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,7 @@ WorkspaceEvent = (
     | ImportQueued
     | ImportProgress
     | ImportDone
+    | DocumentReady
     | ImportFailed
     | ImportCancelled
     | FetchProgress

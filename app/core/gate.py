@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from app.core.errors import Cancelled, UserError
-from app.core.segments import ChatSegments
+from app.core.segments import PromptFormat
 from engine.messages import Event, ModelFailed, ModelLoaded, ModelLoading
 
 if TYPE_CHECKING:
@@ -43,10 +43,12 @@ class ReadyModel:
 
     handle: ModelHandle
     identity: str
+    chat: PromptFormat
 
-    @property
-    def chat(self) -> ChatSegments:
-        return self.handle.chat
+    @staticmethod
+    def of(handle: ModelHandle) -> ReadyModel:
+        chat = PromptFormat(handle.chat, handle.tokenizer)
+        return ReadyModel(handle, tokenizer_identity(handle.tokenizer), chat)
 
     @property
     def context(self) -> int:
@@ -108,7 +110,7 @@ class ModelGate:
 
     def _settle(self, failure: UserError | None) -> None:
         handle = self._handle()
-        ready = None if handle is None else ReadyModel(handle, tokenizer_identity(handle.tokenizer))
+        ready = None if handle is None else ReadyModel.of(handle)
         with self._changed:
             self._loading, self._failure, self._ready = None, failure, ready
             self._changed.notify_all()

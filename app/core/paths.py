@@ -35,9 +35,7 @@ class Paths:
         if home:
             return Paths.below(Path(home).expanduser().absolute())
         dirs = platformdirs.PlatformDirs(APP_NAME, appauthor=False, roaming=False)
-        return Paths(
-            dirs.user_data_path, dirs.user_cache_path, dirs.user_state_path, dirs.user_config_path
-        ).separated()
+        return Paths(dirs.user_data_path, dirs.user_cache_path, dirs.user_state_path, dirs.user_config_path).separated()
 
     @staticmethod
     def below(home: Path) -> Paths:

@@ -102,9 +102,7 @@ def _require_pip(package: PipPackage) -> None:
         )
 
 
-def _run_pip(
-    package: PipPackage, wheels: Path, work: Path, on_bytes: OnBytes, cancelled: IsCancelled
-) -> None:
+def _run_pip(package: PipPackage, wheels: Path, work: Path, on_bytes: OnBytes, cancelled: IsCancelled) -> None:
     temporary = work / "tmp"
     temporary.mkdir()
     with (work / "pip.log").open("w+") as output:

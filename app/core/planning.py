@@ -15,15 +15,16 @@ from app.core.documents import DocumentTexts
 from app.core.errors import UserError
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history
 from app.core.records import Conversation, Message, UsedMode
-from app.core.segments import ChatSegments
+from app.core.segments import PromptFormat
 from app.core.settings import Settings
 from engine.messages import Tokens
-from rag.types import Passage
+from rag.types import DocumentId, Hit, Passage
 
 if TYPE_CHECKING:
     from rag import Library
 
 ANSWER_ROOM = 64  # tokens; an answer shorter than that helps nobody
+Search = Callable[[str, list[DocumentId], int], Sequence[Hit]]
 LONGEST_TOKEN = 12  # characters of text per token, more than any tokenizer reaches on prose
 SHORT_QUESTION = 40  # characters; a shorter follow-up is searched together with the question before
 
@@ -32,7 +33,7 @@ class LoadedModel(Protocol):
     """What planning needs of `engine.client.ModelHandle`."""
 
     @property
-    def chat(self) -> ChatSegments: ...
+    def chat(self) -> PromptFormat: ...
 
     @property
     def context(self) -> int: ...
@@ -75,10 +76,10 @@ class Situation:
 
 
 class Planner:
-    """Composes questions; thread-safe. `library` is asked for at first need."""
+    """Composes questions; thread-safe. `library` is asked for at first need, `search` finds passages."""
 
-    def __init__(self, library: Callable[[], Library], settings: Callable[[], Settings]) -> None:
-        self._library = library
+    def __init__(self, library: Callable[[], Library], search: Search, settings: Callable[[], Settings]) -> None:
+        self._search = search
         self._settings = settings
         self.texts = DocumentTexts(library)
 
@@ -122,7 +123,8 @@ class Planner:
             characters = sum(self.texts.characters(document) for document in documents)
             return draft.finish("passages", estimated=min(budget, characters // 2))
         started = time.perf_counter()
-        hits = self._library().search(draft.search_text(), documents, top=draft.settings.passages)
+        wanted = [DocumentId(document) for document in documents]
+        hits = self._search(draft.search_text(), wanted, draft.settings.passages)
         passages = draft.fitting((hit.passage for hit in hits), budget)
         elapsed = (time.perf_counter() - started) * 1000
         return draft.finish("passages", passages=passages, retrieve_ms=elapsed)

@@ -13,7 +13,7 @@ from itertools import chain
 
 from app.core import segments
 from app.core.records import Message, PlacedPassages, Placement
-from app.core.segments import ChatSegments
+from app.core.segments import PromptFormat
 from engine.messages import Tokens
 from rag.types import Passage
 
@@ -84,29 +84,29 @@ def history(messages: Iterable[Message]) -> Tokens:
     return Tokens(ids, tuple(chain.from_iterable(part.roles for part in parts)))
 
 
-def compose(chat: ChatSegments, addition: Addition, context: Context) -> Composed:
+def compose(chat: PromptFormat, addition: Addition, context: Context) -> Composed:
     """Ids of one user message from where the context ends to where the answer begins."""
     return (_compose_next if context.used else _compose_first)(chat, addition, context)
 
 
-def _compose_first(chat: ChatSegments, addition: Addition, context: Context) -> Composed:
+def _compose_first(chat: PromptFormat, addition: Addition, context: Context) -> Composed:
     has_text = bool(addition.documents or addition.passages)
-    ids = [*chat.open_ids(), *chat.system_text_ids(segments.HEADER if has_text else segments.HEADER_PLAIN)]
+    ids = [*chat.glue.open_ids(), *chat.text_ids(segments.HEADER if has_text else segments.HEADER_PLAIN)]
     documents, marker = _place_documents(addition.documents, context.next_marker)
     for document, placed in zip(addition.documents, documents, strict=True):
         text = segments.document_text(document.name, placed.first_marker, document.passages)
-        ids += chat.system_text_ids(text)
+        ids += chat.text_ids(text)
     shared = len(ids)
     instructions = segments.instructions_text(addition.instructions or "")
-    ids += chat.system_text_ids(instructions) if instructions else ()
-    ids += chat.first_user_open_ids(has_system=True)
+    ids += chat.text_ids(instructions) if instructions else ()
+    ids += chat.glue.first_user_open_ids(has_system=True)
     passages = _add_passages(chat, ids, addition, context, marker)
     _add_question(chat, ids, addition.question)
     return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions, shared))
 
 
-def _compose_next(chat: ChatSegments, addition: Addition, context: Context) -> Composed:
-    ids = list(chat.next_user_open_ids(ended_by_eog=context.ended))
+def _compose_next(chat: PromptFormat, addition: Addition, context: Context) -> Composed:
+    ids = list(chat.glue.next_user_open_ids(ended_by_eog=context.ended))
     documents, marker = _place_documents(addition.documents, context.next_marker)
     for document, placed in zip(addition.documents, documents, strict=True):
         text = segments.document_text(document.name, placed.first_marker, document.passages)
@@ -118,9 +118,7 @@ def _compose_next(chat: ChatSegments, addition: Addition, context: Context) -> C
     return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions))
 
 
-def _place_documents(
-    documents: Sequence[WholeDocument], marker: int
-) -> tuple[tuple[PlacedPassages, ...], int]:
+def _place_documents(documents: Sequence[WholeDocument], marker: int) -> tuple[tuple[PlacedPassages, ...], int]:
     placed = []
     for document in documents:
         placed.append(PlacedPassages(document.id, marker, tuple(p.id for p in document.passages)))
@@ -129,7 +127,7 @@ def _place_documents(
 
 
 def _add_passages(
-    chat: ChatSegments, ids: list[int], addition: Addition, context: Context, marker: int
+    chat: PromptFormat, ids: list[int], addition: Addition, context: Context, marker: int
 ) -> tuple[PlacedPassages, ...]:
     """Appends what was found for the question; passages that are in the context are only named."""
     new = [passage for passage in addition.passages if passage.id not in context.markers]
@@ -137,18 +135,16 @@ def _add_passages(
     blocks = [segments.passage_text(marker + i, passage) for i, passage in enumerate(new)]
     text = segments.found_text(blocks, known)
     ids += chat.text_ids(text) if text else ()
-    return tuple(
-        PlacedPassages(int(passage.document_id), marker + i, (passage.id,)) for i, passage in enumerate(new)
-    )
+    return tuple(PlacedPassages(int(passage.document_id), marker + i, (passage.id,)) for i, passage in enumerate(new))
 
 
-def _add_question(chat: ChatSegments, ids: list[int], question: str) -> None:
+def _add_question(chat: PromptFormat, ids: list[int], question: str) -> None:
     ids += chat.text_ids(question)
-    ids += chat.assistant_open_ids()
+    ids += chat.glue.assistant_open_ids()
 
 
 def recompose(
-    chat: ChatSegments, messages: Sequence[Message], passages_of: PassagesOf, names: dict[int, str], eog: int
+    chat: PromptFormat, messages: Sequence[Message], passages_of: PassagesOf, names: dict[int, str], eog: int
 ) -> list[tuple[Message, Composed]]:
     """The same conversation in another tokenizer: stored texts and placements, new ids.
 

@@ -135,9 +135,7 @@ class TurnReport:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> TurnReport:
-        pages = tuple(
-            PageUse(p["document_id"], tuple(p["pages"]), p["whole"]) for p in data["pages_in_context"]
-        )
+        pages = tuple(PageUse(p["document_id"], tuple(p["pages"]), p["whole"]) for p in data["pages_in_context"])
         parts = {
             "tokens": TokenReport.from_json(data["tokens"]),
             "timings_ms": PhaseTimes(**data["timings_ms"]),
@@ -172,9 +170,7 @@ class Placement:
     def from_json(data: dict[str, Any]) -> Placement:
         def placed(key: str) -> tuple[PlacedPassages, ...]:
             items = data[key]
-            return tuple(
-                PlacedPassages(i["document_id"], i["first_marker"], tuple(i["passage_ids"])) for i in items
-            )
+            return tuple(PlacedPassages(i["document_id"], i["first_marker"], tuple(i["passage_ids"])) for i in items)
 
         return Placement(placed("documents"), placed("passages"), data["instructions"], data["shared_tokens"])
 

@@ -72,6 +72,4 @@ def token_blobs(tokens: Tokens) -> dict[str, bytes]:
 
 
 def tokens_from_blobs(ids: bytes, roles: bytes) -> Tokens:
-    return Tokens(
-        tuple(np.frombuffer(ids, dtype="<i4").tolist()), tuple(np.frombuffer(roles, dtype=np.uint8).tolist())
-    )
+    return Tokens(tuple(np.frombuffer(ids, dtype="<i4").tolist()), tuple(np.frombuffer(roles, dtype=np.uint8).tolist()))

@@ -6,10 +6,14 @@ document prefix; changing a letter of it costs every reader one prefill per docu
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Protocol
 
 from rag.types import Passage
+
+LONG_TEXT = 2000  # characters
+KEPT_TEXTS = 8
 
 HEADER = (
     "You answer questions about documents. Use only what the documents say. "
@@ -19,20 +23,49 @@ HEADER = (
 HEADER_PLAIN = "You are a helpful assistant. Answer briefly and truthfully."
 
 
-class ChatSegments(Protocol):
-    """`engine.chat_format.ChatFormat`: each segment is tokenised alone, ids are concatenated."""
+class ChatGlue(Protocol):
+    """The template's own text between ours: `engine.chat_format.ChatFormat`."""
 
     def open_ids(self) -> Sequence[int]: ...
 
-    def system_text_ids(self, text: str) -> Sequence[int]: ...
-
     def first_user_open_ids(self, has_system: bool = True) -> Sequence[int]: ...
-
-    def text_ids(self, text: str) -> Sequence[int]: ...
 
     def assistant_open_ids(self) -> Sequence[int]: ...
 
     def next_user_open_ids(self, ended_by_eog: bool) -> Sequence[int]: ...
+
+
+class Encoder(Protocol):
+    """`engine.tokenizer.Tokenizer`."""
+
+    def encode(self, text: str, *, special: bool = False) -> list[int]: ...
+
+
+class PromptFormat:
+    """Glue and texts as ids, each segment tokenised alone. Thread-safe.
+
+    Our segments are parts of a message, so white space at their ends stays whatever the template trims. Long
+    texts (documents) are remembered: a price is asked for at every key stroke.
+    """
+
+    def __init__(self, glue: ChatGlue, encoder: Encoder) -> None:
+        self.glue = glue
+        self._encoder = encoder
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[int, ...]] = {}
+
+    def text_ids(self, text: str) -> Sequence[int]:
+        if len(text) < LONG_TEXT:
+            return self._encoder.encode(text)
+        with self._lock:
+            ids = self._kept.pop(text, None)
+        if ids is None:
+            ids = tuple(self._encoder.encode(text))
+        with self._lock:
+            self._kept[text] = ids
+            while len(self._kept) > KEPT_TEXTS:
+                self._kept.pop(next(iter(self._kept)))
+        return ids
 
 
 def document_text(name: str, first_marker: int, passages: Sequence[Passage]) -> str:
@@ -62,8 +95,4 @@ def instructions_text(instructions: str) -> str:
 
 
 def later_instructions_text(instructions: str) -> str:
-    return (
-        f"From now on: {instructions}\n\n"
-        if instructions
-        else "From now on ignore my earlier instructions.\n\n"
-    )
+    return f"From now on: {instructions}\n\n" if instructions else "From now on ignore my earlier instructions.\n\n"

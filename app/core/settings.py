@@ -59,9 +59,7 @@ class Settings:
         if not isinstance(data, dict):
             raise ValueError("not a JSON object")
         known = {f.name for f in fields(Settings)} - {"extra"}
-        plain = {
-            key: _checked_number(key, data[key]) for key in known & data.keys() if key not in _STRUCTURED
-        }
+        plain = {key: _checked_number(key, data[key]) for key in known & data.keys() if key not in _STRUCTURED}
         model = data.get("model")
         return Settings(
             model=None if model is None else Path(model),

@@ -29,7 +29,6 @@ from engine.messages import Cancel, ConversationId, Sampling, Submit, Tokens, Tu
 
 if TYPE_CHECKING:
     from engine.client import EngineClient
-
     from rag import Library
 
 log = logging.getLogger(__name__)
@@ -175,9 +174,7 @@ class Turns:
         check_fits(plan)
         job.check()
         store = self._with.store()
-        user = store.append(
-            job.conversation, "user", question, plan.composed.tokens, placement=plan.composed.placement
-        )
+        user = store.append(job.conversation, "user", question, plan.composed.tokens, placement=plan.composed.placement)
         store.set_draft(job.conversation, "")
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         messages = (*situation.messages, user)
@@ -202,9 +199,7 @@ class Turns:
             return self._regenerate(job)
         answer = situation.messages[-1]
         if answer.tokens.ids[-1:] and answer.tokens.ids[-1] in situation.end_ids:
-            raise UserError(
-                "The answer is complete.", "The model ended it itself.", "Ask on, or answer again."
-            )
+            raise UserError("The answer is complete.", "The model ended it itself.", "Ask on, or answer again.")
         prompt = history(situation.messages)
         return self._answer(job, Request(model, asked, answer, prompt, _mode_of(asked), 0, 0.0, computed))
 

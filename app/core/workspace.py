@@ -7,22 +7,60 @@ they say so. Events arrive on worker threads, in the order in which things happe
 
 from __future__ import annotations
 
+import itertools
+import logging
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.core.events import JobId, WorkspaceEvent
+from app.core.catalog import ModelCatalog
+from app.core.embedding import Shelves
+from app.core.engine_events import EngineEvents
+from app.core.errors import Cancelled, UserError, as_user_error
+from app.core.events import (
+    ConversationChanged,
+    ConversationPurged,
+    FetchDone,
+    FetchFailed,
+    FetchProgress,
+    JobId,
+    Notice,
+    WorkspaceEvent,
+)
+from app.core.gate import ModelGate, no_model
+from app.core.history import Histories
+from app.core.imports import Imports
+from app.core.jobs import Job, JobThread
 from app.core.paths import Paths
+from app.core.planning import Planner
+from app.core.pricing import price_of
+from app.core.prompt import history
 from app.core.records import Conversation, Mode, Price
-from app.core.settings import Settings
-from engine.messages import ConversationId, TurnId
+from app.core.settings import Settings, load_settings, save_settings
+from app.core.turns import Turns, TurnServices
+from engine.messages import (
+    ConversationId,
+    DropState,
+    EngineNotice,
+    Event,
+    Focus,
+    ForkState,
+    LoadModel,
+    ModelLoaded,
+    QueryState,
+    SaveState,
+    Tokens,
+    TurnId,
+)
 
 if TYPE_CHECKING:
-    from engine.client import EngineClient
-
-    from app.core.catalog import ModelCatalog
     from app.core.conversations import ConversationStore
-    from rag import Library
+    from engine.client import EngineClient
+    from rag import Document, Library
+
+log = logging.getLogger(__name__)
 
 
 class Workspace:
@@ -33,89 +71,290 @@ class Workspace:
     """
 
     def __init__(
-        self, paths: Paths, on_event: Callable[[WorkspaceEvent], None], settings: Settings | None = None
-    ):
-        """`settings` None: those stored in `paths` (a damaged file gives a Notice event)."""
-        raise NotImplementedError
+        self,
+        paths: Paths,
+        on_event: Callable[[WorkspaceEvent], None],
+        settings: Settings | None = None,
+        wait_for_vectors: bool = False,
+        make_vectors: bool = True,
+    ) -> None:
+        """`settings` None: those stored in `paths` (a damaged file gives a Notice event).
 
-    # --- parts, opened at first use ---------------------------------------------------------------
+        `wait_for_vectors`: a question may wait for the embedder to load (command line); else it is looked up
+        by words until the embedder is there. `make_vectors`: imports are followed by embedding.
+        """
+        self.paths = paths.create()
+        self._on_event = on_event
+        self._lock = threading.RLock()
+        self._requests = itertools.count(1)
+        self._closed = False
+        stored, notice = load_settings(paths.settings)
+        self._settings = stored if settings is None else settings
+        self._store: ConversationStore | None = None
+        self._engine: EngineClient | None = None
+        self._gate = ModelGate(lambda: self.engine.model)
+        self._router = EngineEvents(self._engine_event)
+        self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors)
+        self._imports = Imports(self._shelves, lambda: self._settings, self._emit, make_vectors)
+        self._fetches = JobThread("fetch")
+        self._catalog = ModelCatalog(paths.models, lambda: self._settings, self._change_settings)
+        self._planner = Planner(lambda: self.library, self._shelves.search, lambda: self._settings)
+        self._histories = Histories(lambda: self.conversations, self._planner.texts)
+        self._turns = Turns(self._services())
+        if notice is not None:
+            self._emit(notice)
+
+    # --- parts, opened at first use -----------------------------------------------------------------
     @property
-    def conversations(self) -> ConversationStore: ...
+    def conversations(self) -> ConversationStore:
+        """Raises UserError when the file is of a newer version or damaged."""
+        with self._lock:
+            if self._store is None:
+                from app.core.conversations import ConversationStore
+
+                self._store = ConversationStore(self.paths.conversations)
+            return self._store
+
     @property
-    def library(self) -> Library: ...
+    def library(self) -> Library:
+        return self._shelves.library()
+
     @property
-    def engine(self) -> EngineClient: ...
+    def engine(self) -> EngineClient:
+        """Its thread is started with it."""
+        with self._lock:
+            if self._engine is None:
+                from engine.client import EngineClient
+
+                self._engine = EngineClient(self._router.handle)
+                self._engine.start()
+            return self._engine
+
     @property
-    def models(self) -> ModelCatalog: ...
+    def models(self) -> ModelCatalog:
+        return self._catalog
+
     @property
-    def settings(self) -> Settings: ...
+    def settings(self) -> Settings:
+        return self._settings
 
     def update_settings(self, **changes: Any) -> Settings:
         """Stores the changed preferences (fields of Settings). Engine settings act at the next load."""
+        return self._change_settings(lambda settings: replace(settings, **changes))
 
-    # --- models -----------------------------------------------------------------------------------
+    # --- models -------------------------------------------------------------------------------------
     def load_model(self, path: Path | None = None) -> None:
         """Returns at once; ModelLoading* -> ModelLoaded | ModelFailed. None: the remembered choice.
 
         A model that loads is remembered. Raises UserError when there is no choice yet or the file is gone.
         """
+        chosen = path or self._catalog.chosen
+        if chosen is None:
+            raise no_model()
+        if not chosen.is_file():
+            raise UserError("The model file is gone.", f"There is no file {chosen}.", "Choose another model.")
+        self._gate.expect(chosen)
+        self.engine.send(LoadModel(chosen.absolute(), self._settings.engine, self.paths.kv))
 
     def fetch_model(self, what: str = "starter", load: bool = True) -> JobId:
         """Returns at once; FetchProgress* -> FetchDone | FetchFailed. "starter" or owner/repo/file.gguf."""
+        return self._fetches.submit(lambda job: self._fetch(job, what, load))
 
-    def cancel_fetch(self, job: JobId) -> None: ...
+    def cancel_fetch(self, job: JobId) -> None:
+        self._fetches.cancel(job)
 
-    # --- conversations ----------------------------------------------------------------------------
+    # --- conversations ------------------------------------------------------------------------------
     def new_conversation(self, title: str = "", documents: tuple[int, ...] = ()) -> Conversation:
         """ConversationChanged follows every change made through the workspace."""
+        return self._changed(self.conversations.create(title, documents))
 
-    def attach(self, conversation: ConversationId, document: int) -> Conversation: ...
+    def rename(self, conversation: ConversationId, title: str) -> Conversation:
+        return self._changed(self.conversations.rename(conversation, title))
+
+    def attach(self, conversation: ConversationId, document: int) -> Conversation:
+        return self._changed(self.conversations.attach(conversation, document))
+
     def detach(self, conversation: ConversationId, document: int) -> Conversation:
         """No later question looks into it; what the model has read stays in its context."""
+        return self._changed(self.conversations.detach(conversation, document))
 
-    def set_mode(self, conversation: ConversationId, mode: Mode) -> Conversation: ...
+    def set_mode(self, conversation: ConversationId, mode: Mode) -> Conversation:
+        return self._changed(self.conversations.set_mode(conversation, mode))
+
+    def trash(self, conversation: ConversationId) -> Conversation:
+        """Undone by `restore`; its turn is stopped."""
+        turn = self._turns.running().get(conversation)
+        if turn is not None:
+            self._turns.cancel(turn)
+        return self._changed(self.conversations.trash(conversation))
+
+    def restore(self, conversation: ConversationId) -> Conversation:
+        return self._changed(self.conversations.restore(conversation))
+
+    def purge(self, conversation: ConversationId) -> None:
+        """Out of the trash for good, KV state included."""
+        self.conversations.purge(conversation)
+        self.drop_state(conversation, disk=True)
+        self._emit(ConversationPurged(conversation))
+
     def fork(self, conversation: ConversationId, title: str = "") -> Conversation:
         """A copy of the history that shares all KV pages."""
+        copy = self.conversations.fork(conversation, title)
+        if self._engine is not None:
+            self._engine.send(ForkState(conversation, copy.id))
+        return self._changed(copy)
 
-    # --- turns ------------------------------------------------------------------------------------
+    # --- turns --------------------------------------------------------------------------------------
     def ask(self, conversation: ConversationId, text: str) -> TurnId:
-        """Returns at once; events of the turn follow. The draft of the conversation is cleared."""
+        """Returns at once; events of the turn follow. The draft of the conversation is cleared.
+
+        While a model loads the turn waits for it. Raises UserError when the conversation is still answering,
+        the text is empty, or there is no model.
+        """
+        return self._turns.ask(conversation, text)
 
     def regenerate(self, conversation: ConversationId) -> TurnId:
         """Another answer to the last question; the old one is kept aside in the store."""
+        return self._turns.regenerate(conversation)
 
     def continue_answer(self, conversation: ConversationId) -> TurnId:
         """Goes on with a partial, cancelled, failed or length-limited last answer."""
+        return self._turns.continue_answer(conversation)
 
     def cancel(self, turn: TurnId) -> None:
         """Stops the turn in any phase; TurnDone ("cancelled") or TurnWithdrawn follows. Unknown: ignored."""
+        self._turns.cancel(turn)
 
     def running(self) -> dict[ConversationId, TurnId]:
         """Turns that have not ended, by conversation. Quick, safe on the main thread."""
+        return self._turns.running()
 
     def price(self, conversation: ConversationId, draft: str) -> Price:
         """What sending `draft` would cost now. Raises UserError when no model is loaded.
 
         About a millisecond when the documents were counted before, else as long as tokenising them takes.
         """
+        situation, _ = self._histories.situation(conversation, self._gate.current())
+        plan = self._planner.plan(situation, draft, look_up=False)
+        return price_of(plan, self.engine.quote(plan.tokens))
 
-    # --- documents --------------------------------------------------------------------------------
+    # --- documents ----------------------------------------------------------------------------------
     def import_document(
         self, path: Path, password: str | None = None, attach_to: ConversationId | None = None
     ) -> JobId:
-        """Returns at once; ImportQueued, ImportProgress* -> ImportDone | ImportFailed | ImportCancelled."""
+        """Returns at once; ImportQueued, ImportProgress* -> ImportDone | ImportFailed | ImportCancelled.
 
-    def cancel_import(self, job: JobId) -> None: ...
+        ImportDone comes when questions can be asked; vectors follow in the background, then DocumentReady.
+        """
 
-    # --- KV state ---------------------------------------------------------------------------------
+        def done(document: Document) -> None:
+            if attach_to is not None:
+                self.attach(attach_to, int(document.id))
+
+        return self._imports.submit(path, password, done)
+
+    def cancel_import(self, job: JobId) -> None:
+        self._imports.cancel(job)
+
+    def resume_imports(self) -> None:
+        """Goes on with what a quit or crash cut short; for after the start. Returns at once."""
+        self._imports.resume()
+
+    # --- KV state -----------------------------------------------------------------------------------
     def focus(self, conversation: ConversationId) -> None:
-        """The reader looks at it: its turns go first and its state is brought back. Returns at once."""
+        """The reader looks at it: its turns go first and its state is brought back from disk."""
+        self.engine.send(Focus(conversation, self._tokens(conversation)))
 
     def request_state(self, conversation: ConversationId) -> int:
-        """Returns a request number at once; a StateReport event with that number follows."""
+        """Returns a request number; a StateReport event with that number follows."""
+        request = next(self._requests)
+        self.engine.send(QueryState(request, conversation, self._tokens(conversation)))
+        return request
 
-    def save_state(self, conversation: ConversationId) -> None: ...
-    def drop_state(self, conversation: ConversationId, disk: bool = False) -> None: ...
+    def save_state(self, conversation: ConversationId) -> None:
+        self.engine.send(SaveState(conversation))
+
+    def drop_state(self, conversation: ConversationId, disk: bool = False) -> None:
+        """Forgets its KV in memory; `disk`: also what no other conversation uses there."""
+        self.engine.send(DropState(conversation, disk))
 
     def close(self, timeout: float = 30.0) -> None:
-        """Cancels turns and jobs, waits for them, saves KV state, closes the databases."""
+        """Stops turns and jobs, waits for them to store what they have, saves KV state, closes databases."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._turns.close(timeout)
+        self._fetches.close(timeout)
+        self._imports.close(timeout)
+        if self._engine is not None and not self._engine.close(timeout):
+            log.warning("the engine did not end in time; state that was not saved will be read again")
+        self._shelves.close()
+        if self._store is not None:
+            self._store.close()
+
+    # --- within -------------------------------------------------------------------------------------
+    def _services(self) -> TurnServices:
+        return TurnServices(
+            store=lambda: self.conversations,
+            library=lambda: self.library,
+            engine=lambda: self.engine,
+            settings=lambda: self._settings,
+            gate=self._gate,
+            events=self._router,
+            planner=self._planner,
+            histories=self._histories,
+            emit=self._emit,
+        )
+
+    def _emit(self, event: WorkspaceEvent) -> None:
+        """A listener's fault must not end a turn or the engine."""
+        try:
+            self._on_event(event)
+        except Exception:
+            log.exception("a listener failed on %s", type(event).__name__)
+
+    def _changed(self, conversation: Conversation) -> Conversation:
+        self._emit(ConversationChanged(conversation))
+        return conversation
+
+    def _engine_event(self, event: Event) -> None:
+        """On the engine's thread."""
+        self._gate.handle_event(event)
+        if isinstance(event, EngineNotice):
+            self._emit(Notice(event.what, event.why, event.next))
+            return
+        if isinstance(event, ModelLoaded):
+            self._fetches.submit(lambda job: self._catalog.remember(event.path))
+        self._emit(event)
+
+    def _tokens(self, conversation: ConversationId) -> Tokens:
+        """The history in the loaded model's ids; empty without a model."""
+        try:
+            model = self._gate.current()
+        except UserError:
+            return Tokens()
+        situation, _ = self._histories.situation(conversation, model)
+        return history(situation.messages)
+
+    def _change_settings(self, change: Callable[[Settings], Settings]) -> Settings:
+        """Applied to what is stored now: another process may have changed other preferences."""
+        with self._lock:
+            stored, _ = load_settings(self.paths.settings)
+            save_settings(self.paths.settings, change(stored))
+            self._settings = change(self._settings)
+            return self._settings
+
+    def _fetch(self, job: Job, what: str, load: bool) -> None:
+        try:
+            path = self._catalog.fetch(
+                what, lambda done, total: self._emit(FetchProgress(job.id, what, done, total)), job.cancelled
+            )
+        except Cancelled:
+            self._emit(FetchFailed(job.id, what, None))
+        except Exception as error:
+            self._emit(FetchFailed(job.id, what, as_user_error(error)))
+        else:
+            self._emit(FetchDone(job.id, what, path))
+            if load:
+                self.load_model(path)

@@ -1,0 +1,108 @@
+"""The embedder behind search by meaning: fetched when first wanted, loaded (torch) when first used."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.core.downloads import IsCancelled, OnBytes
+from app.core.starter import EMBEDDER_WEIGHTS, embedder_path, fetch_embedder
+from rag.types import DocumentId, Hit
+
+if TYPE_CHECKING:
+    from rag import Library
+
+log = logging.getLogger(__name__)
+
+
+class Shelves:
+    """The library, opened again with the embedder once that is there; thread-safe.
+
+    `wait_for_vectors`: a search may load the embedder first (seconds: command line); else words alone are
+    searched until it has been loaded behind the scenes.
+    """
+
+    def __init__(self, folder: Path, embedder_folder: Path, wait_for_vectors: bool) -> None:
+        self._folder = folder
+        self._embedder_folder = embedder_folder
+        self._wait = wait_for_vectors
+        self._lock = threading.Lock()
+        self._opened: list[Library] = []
+        self._with_embedder = False
+        self._warming: threading.Thread | None = None
+
+    @property
+    def embedder_present(self) -> bool:
+        return (embedder_path(self._embedder_folder) / EMBEDDER_WEIGHTS).is_file()
+
+    @property
+    def folder_of_embedder(self) -> Path:
+        return embedder_path(self._embedder_folder)
+
+    def library(self) -> Library:
+        """With the embedder when its files are there. Torch is not loaded by this."""
+        with self._lock:
+            if not self._opened or (self.embedder_present and not self._with_embedder):
+                self._open()
+            return self._opened[-1]
+
+    def words_library(self) -> Library:
+        """The same shelf without an embedder: takes documents in as far as their words."""
+        from rag import Library
+
+        with self._lock:
+            if not self._opened or self._opened[0].embedder is not None:
+                self._opened.insert(0, Library(self._folder))
+            return self._opened[0]
+
+    def fetch_embedder(self, on_bytes: OnBytes, cancelled: IsCancelled) -> None:
+        """Raises UserError, Cancelled."""
+        fetch_embedder(self._embedder_folder, on_bytes, cancelled)
+
+    def search(self, query: str, documents: list[DocumentId], top: int) -> list[Hit]:
+        library = self.library()
+        embedded = any(library.document(document).embedded for document in documents)
+        if not embedded:
+            return library.search(query, documents, top, vectors="never")
+        if self._wait:
+            return library.search(query, documents, top, vectors="wait")
+        self.warm()
+        return library.search(query, documents, top, vectors="if_loaded")
+
+    def warm(self) -> None:
+        """Loads the embedder on a thread of its own, once."""
+        embedder = self.library().embedder
+        with self._lock:
+            if embedder is None or embedder.loaded or self._warming is not None:
+                return
+            self._warming = threading.Thread(target=_load, args=(embedder.embed,), name="embedder-load", daemon=True)
+            self._warming.start()
+
+    def close(self) -> None:
+        with self._lock:
+            for library in self._opened:
+                library.close()
+            self._opened.clear()
+            self._with_embedder = False
+
+    def _open(self) -> None:
+        from rag import Library
+
+        if not self.embedder_present:
+            self._opened.append(Library(self._folder))
+            return
+        from rag.embed import SentenceTransformersEmbedder
+
+        embedder = SentenceTransformersEmbedder(embedder_path(self._embedder_folder))
+        self._opened.append(Library(self._folder, embedder))
+        self._with_embedder = True
+
+
+def _load(embed: Callable[[list[str]], object]) -> None:
+    try:
+        embed(["warm"])
+    except Exception:
+        log.exception("the embedder could not be loaded")

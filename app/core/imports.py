@@ -1,0 +1,144 @@
+"""Importing documents: words first, so that questions can be asked soon; vectors behind them.
+
+The first import fetches the embedder when it is missing. Without it the words are searched, and the reader is
+told.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from app.core.embedding import Shelves
+from app.core.errors import Cancelled, UserError, as_user_error
+from app.core.events import (
+    DocumentReady,
+    FetchDone,
+    FetchFailed,
+    FetchProgress,
+    ImportCancelled,
+    ImportDone,
+    ImportFailed,
+    ImportProgress,
+    ImportQueued,
+    JobId,
+    Notice,
+    WorkspaceEvent,
+)
+from app.core.jobs import Job, JobThread
+from app.core.settings import Settings
+from rag.errors import IntakeCancelled
+from rag.types import Document, DocumentId
+
+log = logging.getLogger(__name__)
+EMBEDDER_NAME = "search by meaning"
+
+
+class Imports:
+    """Two threads: one takes documents in, the other fetches the embedder and makes vectors."""
+
+    def __init__(
+        self,
+        shelves: Shelves,
+        settings: Callable[[], Settings],
+        emit: Callable[[WorkspaceEvent], None],
+        with_vectors: bool = True,
+    ) -> None:
+        self._shelves = shelves
+        self._settings = settings
+        self._emit = emit
+        self._with_vectors = with_vectors
+        self._intake = JobThread("import")
+        self._vectors = JobThread("vectors")
+
+    def submit(self, path: Path, password: str | None, done: Callable[[Document], None] | None = None) -> JobId:
+        """`done` is called with the document before ImportDone is sent."""
+        job = self._intake.submit(lambda job: self._import(job, path, password, done))
+        self._emit(ImportQueued(job, path))
+        return job
+
+    def cancel(self, job: JobId) -> None:
+        self._intake.cancel(job)
+        self._vectors.cancel(job)
+
+    def resume(self) -> None:
+        """Goes on with imports that a crash or a quit cut short, and with missing vectors."""
+        for document in self._shelves.library().documents():
+            if document.state == "importing":
+                self.submit(document.path, None)
+        self.make_vectors()
+
+    def make_vectors(self) -> JobId | None:
+        """Embeds what has no vectors yet, behind everything else; None when there is nothing to do."""
+        missing = [d for d in self._shelves.library().documents() if not d.embedded]
+        if not missing or not self._with_vectors:
+            return None
+        return self._vectors.submit(self._embed)
+
+    def close(self, timeout: float) -> None:
+        self._intake.close(timeout)
+        self._vectors.close(timeout)
+
+    # --- on the worker threads ------------------------------------------------------------------------
+    def _import(self, job: Job, path: Path, password: str | None, done: Callable[[Document], None] | None) -> None:
+        try:
+            document = self._take_in(job, path, password, done)
+        except (IntakeCancelled, Cancelled):
+            self._emit(ImportCancelled(job.id, path))
+        except Exception as error:
+            log.info("import failed: %s", type(error).__name__)
+            self._emit(ImportFailed(job.id, path, as_user_error(error)))
+        else:
+            self._emit(document)
+            self.make_vectors()
+
+    def _take_in(
+        self, job: Job, path: Path, password: str | None, done: Callable[[Document], None] | None
+    ) -> ImportDone:
+        library = self._shelves.words_library()
+        before = {d.id for d in library.documents() if d.state != "importing"}
+        document = library.add(path, lambda p: self._emit(ImportProgress(job.id, p)), job.cancelled, password=password)
+        document = self._shelves.library().document(document.id)
+        if done is not None:
+            done(document)
+        return ImportDone(job.id, document, known=document.id in before)
+
+    def _embed(self, job: Job) -> None:
+        try:
+            self._have_embedder(job)
+            library = self._shelves.library()
+            before = {d.id for d in library.documents() if not d.embedded}
+            library.embed_missing(lambda p: self._emit(ImportProgress(job.id, p)), job.cancelled)
+            for document in before:
+                self._emit(DocumentReady(library.document(DocumentId(document))))
+        except (IntakeCancelled, Cancelled):
+            log.info("making vectors was stopped")
+        except Exception as error:
+            told = as_user_error(error)
+            log.info("no vectors: %s", type(error).__name__, exc_info=not hasattr(error, "what"))
+            self._emit(Notice("Documents are searched by words only for now.", f"{told.what} {told.why}", told.next))
+
+    def _have_embedder(self, job: Job) -> None:
+        if self._shelves.embedder_present:
+            return
+        if not self._settings().fetch_embedder:
+            raise UserError(
+                "The embedder is not there.",
+                "Fetching it is switched off in the preferences.",
+                "Switch it on to search by meaning.",
+            )
+        self._fetch(job)
+
+    def _fetch(self, job: Job) -> None:
+        try:
+            self._shelves.fetch_embedder(
+                lambda done, total: self._emit(FetchProgress(job.id, EMBEDDER_NAME, done, total)), job.cancelled
+            )
+        except Cancelled:
+            self._emit(FetchFailed(job.id, EMBEDDER_NAME, None))
+            raise
+        except UserError as error:
+            self._emit(FetchFailed(job.id, EMBEDDER_NAME, error))
+            raise
+        self._emit(FetchDone(job.id, EMBEDDER_NAME, self._shelves.folder_of_embedder))

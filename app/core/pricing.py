@@ -1,0 +1,44 @@
+"""From a composed question to its price."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from app.core.planning import Plan, what_would_drop
+from app.core.records import Price
+
+
+class Quote(Protocol):
+    """`engine.client.Quote`."""
+
+    @property
+    def reused_memory(self) -> int: ...
+
+    @property
+    def reused_disk(self) -> int: ...
+
+    @property
+    def new(self) -> int: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+
+def price_of(plan: Plan, quote: Quote) -> Price:
+    """Passages that were not looked up yet are counted with their upper bound, in tokens and in time."""
+    new = quote.new + plan.estimated
+    rate_known = quote.seconds > 0 and quote.new > 0
+    return Price(
+        new_tokens=new,
+        reused_tokens=quote.reused_memory + quote.reused_disk,
+        total=plan.total,
+        context=plan.limit,
+        seconds=quote.seconds * new / quote.new if rate_known else None,
+        overflow=plan.over_by > 0,
+        what_would_drop=what_would_drop(plan),
+        reused_memory=quote.reused_memory,
+        reused_disk=quote.reused_disk,
+        passage_tokens=plan.estimated,
+        over_by=plan.over_by,
+        mode=plan.mode,
+    )
