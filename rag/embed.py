@@ -57,8 +57,10 @@ class SentenceTransformersEmbedder:
     def _load(self) -> SentenceTransformer:
         import torch
         from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
 
         torch.set_num_threads(self._threads)
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         kind = torch.bfloat16 if has_bfloat16() else torch.float32
         return SentenceTransformer(str(self._folder), device="cpu", local_files_only=True, model_kwargs={"dtype": kind})
 

@@ -12,9 +12,8 @@ WORD = re.compile(rf"[{CJK}]|[^\W{CJK}]+(?:['’][^\W{CJK}]+)*")
 IDEOGRAPH = re.compile(rf"[{CJK}]")
 END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”）]*|\n[ \t]*\n")
 ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|cf|vs|etc|al|fig|figs|eq|eqs|sec|secs|ch|vol|no|nos|pp?|dr|mr|mrs|ms|prof|st|resp|approx|ca)"
-    r"|\b[A-Z])\.$",
-    re.IGNORECASE,
+    r"(?:\b(?i:e\.g|i\.e|cf|vs|etc|al|figs?|eqs?|secs?|ch|vol|nos?|pp?|dr|mr|mrs|ms|prof|st|resp|approx|ca)"
+    r"|\b[A-Z])\.$"
 )
 CONTINUES = re.compile(r"\s+[a-zß-ÿ,;)]")
 STARTS_ANEW = re.compile(r"\s*(?:[A-Z0-9•\-–—*∙◦§(\[\"“‘]|[A-Z_]+\()")
