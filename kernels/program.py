@@ -202,7 +202,10 @@ class StepBatch:
 
 @dataclass(frozen=True)
 class StepResult:
-    """logits float32 [R, vocabulary]; hidden float32 [R, channels] after the output norm. Invalid unless `completed`."""
+    """logits float32 [R, vocabulary]; hidden float32 [R, channels] after the output norm.
+
+    Neither is valid unless `completed`.
+    """
 
     completed: bool
     logits: NDArray[np.float32]

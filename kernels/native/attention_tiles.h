@@ -1,0 +1,182 @@
+// Pieces of attention: float32 outer-product multiply and conversion of stored K and V to float32 tiles.
+#pragma once
+#include "simd.h"
+
+PK_BEGIN
+#if defined(__AVX512F__)
+constexpr int kPanel = 4;
+constexpr int kQueries = 6;
+static inline void transpose(vf r[W]) {
+    vf t[W], u[W];
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int g = 0; g < 16; g += 4)
+        for (int c = 0; c < 2; c++) {
+            const __m512d a = _mm512_castps_pd(t[g + c]), b = _mm512_castps_pd(t[g + 2 + c]);
+            u[g + 2 * c] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+            u[g + 2 * c + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+        }
+    for (int c = 0; c < 4; c++) {
+        const vf v0 = _mm512_shuffle_f32x4(u[c], u[4 + c], 0x88), v1 = _mm512_shuffle_f32x4(u[c], u[4 + c], 0xdd);
+        const vf v2 = _mm512_shuffle_f32x4(u[8 + c], u[12 + c], 0x88);
+        const vf v3 = _mm512_shuffle_f32x4(u[8 + c], u[12 + c], 0xdd);
+        r[c] = _mm512_shuffle_f32x4(v0, v2, 0x88);
+        r[4 + c] = _mm512_shuffle_f32x4(v1, v3, 0x88);
+        r[8 + c] = _mm512_shuffle_f32x4(v0, v2, 0xdd);
+        r[12 + c] = _mm512_shuffle_f32x4(v1, v3, 0xdd);
+    }
+}
+#elif defined(__AVX2__)
+constexpr int kPanel = 2;
+constexpr int kQueries = 4;
+static inline void transpose(vf r[W]) {
+    vf t[W], u[W];
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int g = 0; g < 8; g += 4)
+        for (int c = 0; c < 2; c++) {
+            const __m256d a = _mm256_castps_pd(t[g + c]), b = _mm256_castps_pd(t[g + 2 + c]);
+            u[g + 2 * c] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
+            u[g + 2 * c + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
+        }
+    for (int c = 0; c < 4; c++) {
+        r[c] = _mm256_permute2f128_ps(u[c], u[4 + c], 0x20);
+        r[4 + c] = _mm256_permute2f128_ps(u[c], u[4 + c], 0x31);
+    }
+}
+#else
+constexpr int kPanel = 2;
+constexpr int kQueries = 4;
+static inline void transpose(vf r[W]) {
+    for (int i = 0; i < W; i++)
+        for (int j = i + 1; j < W; j++) {
+            const float swap = r[i][j];
+            r[i][j] = r[j][i];
+            r[j][i] = swap;
+        }
+}
+#endif
+
+// c[m, n] = (accumulate ? c : 0) + a[m, k] * b[k, n], k ascending, one fused chain per element.
+struct Product {
+    const float* a;
+    size_t lda;
+    const float* b;
+    size_t ldb;
+    float* c;
+    size_t ldc;
+    int k;
+    bool accumulate;
+};
+
+template <int M, int N>
+static inline void product_block(const Product& p, int row, int col) {
+    vf sums[M][N];
+    float* c = p.c + row * p.ldc + col;
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) sums[i][j] = p.accumulate ? vload(c + i * p.ldc + j * W) : vzero();
+    const float* a = p.a + row * p.lda;
+    const float* b = p.b + col;
+    for (int k = 0; k < p.k; k++, b += p.ldb) {
+        vf columns[N];
+        for (int j = 0; j < N; j++) columns[j] = vload(b + j * W);
+        for (int i = 0; i < M; i++) {
+            const vf x = vset(a[i * p.lda + k]);
+            for (int j = 0; j < N; j++) sums[i][j] = vfma(x, columns[j], sums[i][j]);
+        }
+    }
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) vstore(c + i * p.ldc + j * W, sums[i][j]);
+}
+
+template <int N>
+static void product_rows(const Product& p, int m, int col) {
+    int row = 0;
+    for (; row + kQueries <= m; row += kQueries) product_block<kQueries, N>(p, row, col);
+    const int left = m - row;
+    if (left == 1) product_block<1, N>(p, row, col);
+    else if (left == 2) product_block<2, N>(p, row, col);
+    else if (left == 3) product_block<3, N>(p, row, col);
+    else if (left == 4) product_block<(kQueries > 4 ? 4 : 1), N>(p, row, col);
+    else if (left == 5) product_block<(kQueries > 5 ? 5 : 1), N>(p, row, col);
+}
+
+static inline void multiply(const Product& p, int m, int n) {
+    int col = 0;
+    for (; col + kPanel * W <= n; col += kPanel * W) product_rows<kPanel>(p, m, col);
+    for (; col < n; col += W) product_rows<1>(p, m, col);
+}
+
+template <int TYPE>
+static inline vf load_stored(const uint8_t* page, const KvPlane& plane, size_t row, int d) {
+    const uint8_t* data = page + plane.offset;
+    const size_t at = row * plane.head_dim + d;
+    if (TYPE == kKvF32) return vload((const float*)data + at);
+    if (TYPE == kKvF16) return vload_half((const uint16_t*)data + at);
+    if (TYPE == kKvBF16) return vload_bf16((const uint16_t*)data + at);
+    const uint16_t* scales = (const uint16_t*)(page + plane.scale_offset) + row * (plane.head_dim / kBlock);
+    return vmul(vload_i8((const int8_t*)data + at), vset(half_to_float(scales[d / kBlock])));
+}
+
+template <int TYPE>
+static inline float load_one(const uint8_t* page, const KvPlane& plane, size_t row, int d) {
+    const uint8_t* data = page + plane.offset;
+    const size_t at = row * plane.head_dim + d;
+    if (TYPE == kKvF32) return ((const float*)data)[at];
+    if (TYPE == kKvF16) return half_to_float(((const uint16_t*)data)[at]);
+    return bf16_to_float(((const uint16_t*)data)[at]);  // q8 head widths are multiples of 32
+}
+
+// Rows [row, row + tokens) transposed to tile[head_dim][kTileTokens]; the other columns become zero.
+template <int TYPE>
+static void load_keys(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile) {
+    const int whole = plane.head_dim / W * W;
+    for (int first = 0; first < kTileTokens; first += W) {
+        for (int d = 0; d < whole; d += W) {
+            vf block[W];
+            for (int i = 0; i < W; i++)
+                block[i] = first + i < tokens ? load_stored<TYPE>(page, plane, row + first + i, d) : vzero();
+            transpose(block);
+            for (int i = 0; i < W; i++) vstore(tile + (size_t)(d + i) * kTileTokens + first, block[i]);
+        }
+        for (int d = whole; d < plane.head_dim; d++)
+            for (int i = 0; i < W; i++)
+                tile[(size_t)d * kTileTokens + first + i] =
+                    first + i < tokens ? load_one<TYPE>(page, plane, row + first + i, d) : 0.0f;
+    }
+}
+
+// Rows to tile[kTileTokens][width], width = head_dim padded with zeros to W; rows past `tokens` become zero.
+template <int TYPE>
+static void load_values(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile, int width) {
+    const int whole = plane.head_dim / W * W;
+    for (int t = 0; t < kTileTokens; t++, tile += width) {
+        if (t >= tokens) {
+            for (int d = 0; d < width; d += W) vstore(tile + d, vzero());
+            continue;
+        }
+        for (int d = 0; d < whole; d += W) vstore(tile + d, load_stored<TYPE>(page, plane, row + t, d));
+        for (int d = whole; d < width; d++)
+            tile[d] = d < plane.head_dim ? load_one<TYPE>(page, plane, row + t, d) : 0.0f;
+    }
+}
+
+static inline void key_tile(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile) {
+    if (plane.type == kKvF32) load_keys<kKvF32>(page, plane, row, tokens, tile);
+    else if (plane.type == kKvF16) load_keys<kKvF16>(page, plane, row, tokens, tile);
+    else if (plane.type == kKvBF16) load_keys<kKvBF16>(page, plane, row, tokens, tile);
+    else load_keys<kKvQ8>(page, plane, row, tokens, tile);
+}
+
+static inline void value_tile(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile,
+                              int width) {
+    if (plane.type == kKvF32) load_values<kKvF32>(page, plane, row, tokens, tile, width);
+    else if (plane.type == kKvF16) load_values<kKvF16>(page, plane, row, tokens, tile, width);
+    else if (plane.type == kKvBF16) load_values<kKvBF16>(page, plane, row, tokens, tile, width);
+    else load_values<kKvQ8>(page, plane, row, tokens, tile, width);
+}
+PK_END

@@ -1,0 +1,162 @@
+// The Python module kernels._native. Shapes and dtypes are validated by kernels/native_program.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+
+#include "executor.h"
+#include "isa.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T>
+using Array1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using FloatRows = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+constexpr int kOpColumns = 9;
+constexpr int kKvColumns = 9;
+
+int at(const Array2<int64_t>& table, size_t row, int column) { return static_cast<int>(table(row, column)); }
+
+pk::Op decode_op(const Array2<int64_t>& ints, const Array2<double>& reals, size_t i) {
+    pk::Op op{static_cast<pk::OpKind>(at(ints, i, 0))};
+    op.out = at(ints, i, 1);
+    op.src = at(ints, i, 2);
+    op.weight = at(ints, i, 3);
+    op.extra = at(ints, i, 4);
+    op.index = at(ints, i, 5);
+    op.heads = at(ints, i, 6);
+    op.head_dim = at(ints, i, 7);
+    op.flag = at(ints, i, 8);
+    op.value = static_cast<float>(reals(i, 0));
+    op.scale = static_cast<float>(reals(i, 1));
+    op.cap = static_cast<float>(reals(i, 2));
+    return op;
+}
+
+pk::KvLayer decode_layer(const Array2<int64_t>& table, size_t i, int page_tokens) {
+    const auto plane = [&](int offset, int scales, int dim, int type) {
+        return pk::KvPlane{static_cast<size_t>(table(i, offset)), static_cast<size_t>(table(i, scales)),
+                           at(table, i, type), at(table, i, 4), at(table, i, dim), page_tokens};
+    };
+    return pk::KvLayer{plane(0, 1, 5, 7), plane(2, 3, 6, 8)};
+}
+
+pk::TensorView decode_tensor(const Array2<uint64_t>& table, size_t i) {
+    return pk::TensorView{reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(table(i, 0))),
+                          static_cast<int32_t>(table(i, 1)), static_cast<int32_t>(table(i, 2)),
+                          static_cast<int32_t>(table(i, 3)), static_cast<size_t>(table(i, 4))};
+}
+
+using RopeTuple = std::tuple<int, int, double, std::vector<double>>;
+
+class NativeExecutor {
+public:
+    NativeExecutor(std::vector<int> widths, Array2<uint64_t> tensors, Array2<int64_t> layers, nb::list ropes,
+                   Array2<int64_t> ops, Array2<double> reals, int page_tokens, int vocabulary, int channels,
+                   int threads, const std::string& isa)
+        : executor_(decode(std::move(widths), tensors, layers, ropes, ops, reals, page_tokens, vocabulary, channels),
+                    threads, pk::find_level(isa)) {}
+
+    bool step(Array1<int32_t> tokens, Array1<int32_t> seq_rows, Array1<int32_t> seq_start, Array2<uint64_t> pages,
+              Array1<uint8_t> seq_write, Array1<int32_t> out_rows, Array1<uint8_t> cancel, FloatRows logits,
+              FloatRows hidden) {
+        pk::BatchView batch;
+        batch.tokens = tokens.data();
+        batch.rows = static_cast<int>(tokens.shape(0));
+        batch.seq_rows = seq_rows.data();
+        batch.seq_start = seq_start.data();
+        batch.sequences = static_cast<int>(seq_start.shape(0));
+        batch.pages = pages.data();
+        batch.max_pages = static_cast<int>(pages.shape(1));
+        batch.seq_write = seq_write.data();
+        batch.out_rows = out_rows.data();
+        batch.outputs = static_cast<int>(out_rows.shape(0));
+        batch.cancel = cancel.data();
+        batch.logits = logits.data();
+        batch.hidden = hidden.data();
+        nb::gil_scoped_release release;
+        return executor_.step(batch);
+    }
+
+    void head(FloatRows hidden, FloatRows logits) {
+        pk::BatchView batch;
+        batch.outputs = static_cast<int>(hidden.shape(0));
+        batch.hidden = hidden.data();
+        batch.logits = logits.data();
+        nb::gil_scoped_release release;
+        executor_.head(batch);
+    }
+
+    void load_buffer(int index, Array2<float> values) {
+        executor_.reserve(static_cast<int>(values.shape(0)));
+        for (size_t r = 0; r < values.shape(0); r++)
+            std::copy_n(values.data() + r * values.shape(1), values.shape(1), executor_.buffer(index).row(r));
+    }
+
+    void read_buffer(int index, FloatRows out) {
+        for (size_t r = 0; r < out.shape(0); r++)
+            std::copy_n(executor_.buffer(index).row(r), out.shape(1), out.data() + r * out.shape(1));
+    }
+
+    void reserve(int rows) { executor_.reserve(rows); }
+    void fill(float value) { executor_.fill(value); }
+
+private:
+    static pk::ProgramData decode(std::vector<int> widths, const Array2<uint64_t>& tensors,
+                                  const Array2<int64_t>& layers, const nb::list& ropes, const Array2<int64_t>& ops,
+                                  const Array2<double>& reals, int page_tokens, int vocabulary, int channels) {
+        if (ops.shape(1) != kOpColumns || layers.shape(1) != kKvColumns || reals.shape(0) != ops.shape(0))
+            throw std::invalid_argument("program tables have a wrong number of columns");
+        pk::ProgramData data;
+        data.widths = std::move(widths);
+        data.page_tokens = page_tokens;
+        data.vocabulary = vocabulary;
+        data.channels = channels;
+        for (size_t i = 0; i < tensors.shape(0); i++) data.tensors.push_back(decode_tensor(tensors, i));
+        for (size_t i = 0; i < layers.shape(0); i++) data.kv_layers.push_back(decode_layer(layers, i, page_tokens));
+        for (size_t i = 0; i < ops.shape(0); i++) data.ops.push_back(decode_op(ops, reals, i));
+        for (nb::handle rope : ropes) {
+            pk::RopeTable table;
+            table.dims = nb::cast<int>(rope[0]);
+            table.kind = nb::cast<int>(rope[1]);
+            table.magnitude = nb::cast<double>(rope[2]);
+            table.inv_freq = nb::cast<std::vector<double>>(rope[3]);
+            data.ropes.push_back(std::move(table));
+        }
+        return data;
+    }
+
+    pk::Executor executor_;
+};
+
+std::vector<std::string> level_names() {
+    std::vector<std::string> names;
+    for (const pk::KernelTable* level : pk::available_levels()) names.emplace_back(level->name);
+    return names;
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.def("levels", &level_names);
+    m.def("lower_thread_priority", &pk::lower_thread_priority);
+    nb::class_<NativeExecutor>(m, "Executor")
+        .def(nb::init<std::vector<int>, Array2<uint64_t>, Array2<int64_t>, nb::list, Array2<int64_t>, Array2<double>,
+                      int, int, int, int, const std::string&>())
+        .def("step", &NativeExecutor::step)
+        .def("head", &NativeExecutor::head)
+        .def("load_buffer", &NativeExecutor::load_buffer)
+        .def("read_buffer", &NativeExecutor::read_buffer)
+        .def("reserve", &NativeExecutor::reserve)
+        .def("fill", &NativeExecutor::fill);
+}

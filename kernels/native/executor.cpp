@@ -1,0 +1,232 @@
+#include "executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+namespace pk {
+
+void AlignedFree::operator()(void* p) const { std::free(p); }
+
+uint8_t* Arena::reserve(size_t bytes) {
+    if (bytes > size_) {
+        const size_t rounded = (bytes + 4095) / 4096 * 4096;
+        memory_.reset();
+        memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(4096, rounded)));
+        if (!memory_) throw std::bad_alloc();
+        size_ = rounded;
+    }
+    return memory_.get();
+}
+
+static size_t padded(int width) { return (static_cast<size_t>(width) + 15) / 16 * 16; }
+
+Executor::Executor(ProgramData program, int threads, const KernelTable* kernels)
+    : program_(std::move(program)), kernels_(kernels), pool_(threads), barrier_(threads),
+      phases_(plan_phases(program_, kernels->quantised)), buffers_(program_.widths.size() + 2),
+      scratch_(threads), rope_tables_(program_.ropes.size()) {
+    for (size_t i = 0; i < program_.widths.size(); i++) buffers_[i].stride = padded(program_.widths[i]);
+    buffers_[hidden_buffer(program_)].stride = program_.channels;
+    buffers_[logits_buffer(program_)].stride = program_.vocabulary;
+}
+
+void Executor::reserve(int rows) {
+    if (rows <= reserved_rows_) return;
+    for (size_t i = 0; i < program_.widths.size(); i++)
+        buffers_[i].memory.reserve(buffers_[i].stride * rows * sizeof(float));
+    for (size_t i = 0; i < program_.ropes.size(); i++)
+        rope_tables_[i].reserve(static_cast<size_t>(rows) * program_.ropes[i].dims * sizeof(float));
+    reserved_rows_ = rows;
+}
+
+void Executor::fill(float value) {
+    auto fill_arena = [value](const Arena& arena) {
+        float* data = reinterpret_cast<float*>(arena.data());
+        std::fill(data, data + arena.size() / sizeof(float), value);
+    };
+    for (Buffer& buffer : buffers_)
+        for (const Arena* arena : {&buffer.memory, &buffer.quant, &buffer.quant_meta}) fill_arena(*arena);
+    for (const Arena& arena : scratch_) fill_arena(arena);
+    for (const Arena& arena : rope_tables_) fill_arena(arena);
+    fill_arena(partials_);
+}
+
+void Executor::reserve_quant(int index, int rows) {
+    const size_t width = index == hidden_buffer(program_) ? program_.channels : program_.widths[index];
+    buffers_[index].quant.reserve(width * rows);
+    buffers_[index].quant_meta.reserve(width / kBlock * 4 * sizeof(float) * rows);
+}
+
+void Executor::index_rows() {
+    row_sequence_.resize(batch_.rows);
+    row_position_.resize(batch_.rows);
+    for (int s = 0; s < batch_.sequences; s++)
+        for (int r = batch_.seq_rows[s]; r < batch_.seq_rows[s + 1]; r++) {
+            row_sequence_[r] = s;
+            row_position_[r] = batch_.seq_start[s] + r - batch_.seq_rows[s];
+        }
+}
+
+bool Executor::step(const BatchView& batch) {
+    batch_ = batch;
+    reserve(batch.rows);
+    index_rows();
+    return run(false);
+}
+
+bool Executor::head(const BatchView& batch) {
+    batch_ = batch;
+    return run(true);
+}
+
+int Executor::strips(const Op& op) const {
+    return (program_.tensors[op.weight].rows + kStripRows - 1) / kStripRows;
+}
+
+void Executor::activate(const Phase& phase) {
+    const int rows = phase.on_outputs ? batch_.outputs : batch_.rows;
+    if (rows == 0) return;
+    Active active{&phase, 0, 1, false, nullptr};
+    if (phase.kind == Phase::Rows) {
+        active.units = (rows + kGroupTokens - 1) / kGroupTokens;
+        active.serial = active.units == 1;
+        for (const Op& op : phase.ops)
+            if (op.kind == OpKind::Quantise) reserve_quant(op.src, rows);
+    } else {
+        for (const Op& op : phase.ops) active.units += strips(op);
+        const int shares = pool_.threads() * 8;
+        active.grain = rows > kGroupTokens ? 1 : std::clamp(active.units / shares, 1, 16);
+    }
+    active_.push_back(active);
+}
+
+bool Executor::run(bool only_head) {
+    buffers_[hidden_buffer(program_)].external = batch_.hidden;
+    buffers_[logits_buffer(program_)].external = batch_.logits;
+    active_.clear();
+    attention_plans_.clear();
+    for (const Phase& phase : phases_) {
+        if (only_head && !phase.on_outputs) continue;
+        if (phase.kind == Phase::Attend || phase.kind == Phase::Merge) activate_attention(phase);
+        else activate(phase);
+    }
+    place_partials();
+    reserve_scratch();
+    stopped_ = false;
+    head_only_ = only_head;
+    advance(0);
+    if (cursor_.load() < static_cast<int>(active_.size()))
+        pool_.run([](void* self, int thread) { static_cast<Executor*>(self)->work(thread); }, this);
+    return !stopped_;
+}
+
+void Executor::reserve_scratch() {
+    size_t bytes = 4096;
+    for (const Active& active : active_) {
+        if (active.phase->kind == Phase::Linears)
+            for (const Op& op : active.phase->ops)
+                bytes = std::max(bytes, kernels_->linear_scratch(program_.tensors[op.weight].cols, batch_.rows));
+        if (active.attention) bytes = std::max(bytes, active.attention->scratch);
+    }
+    for (Arena& arena : scratch_) arena.reserve(bytes);
+}
+
+// Called by one thread while the others wait: runs serial phases and opens the next shared one.
+void Executor::advance(int next) {
+    const int end = static_cast<int>(active_.size());
+    while (next < end && active_[next].serial && !cancelled()) {
+        const Active& active = active_[next++];
+        for (int unit = 0; unit < active.units; unit++) run_unit(active, unit, 0);
+    }
+    if (next < end && cancelled()) {
+        stopped_ = true;
+        next = end;
+    }
+    next_.store(0, std::memory_order_relaxed);
+    cursor_.store(next, std::memory_order_release);
+}
+
+void Executor::work(int thread) {
+    for (;;) {
+        const int at = cursor_.load(std::memory_order_acquire);
+        if (at >= static_cast<int>(active_.size())) return;
+        run_units(active_[at], thread);
+        barrier_.arrive([&] {
+            if (cancelled()) stopped_ = true;
+            advance(stopped_ ? static_cast<int>(active_.size()) : at + 1);
+        });
+    }
+}
+
+void Executor::run_units(const Active& active, int thread) {
+    for (;;) {
+        const int first = next_.fetch_add(active.grain, std::memory_order_relaxed);
+        if (first >= active.units) return;
+        const int last = std::min(first + active.grain, active.units);
+        for (int unit = first; unit < last; unit++) {
+            if (cancelled()) return;
+            run_unit(active, unit, thread);
+        }
+    }
+}
+
+void Executor::run_unit(const Active& active, int unit, int thread) {
+    switch (active.phase->kind) {
+        case Phase::Rows: run_rows(*active.phase, unit); break;
+        case Phase::Linears: run_linear(*active.phase, unit, thread); break;
+        case Phase::Attend:
+            kernels_->attend(attention_args(active.phase->ops[0]), active.attention->units[unit],
+                             scratch_[thread].data());
+            break;
+        case Phase::Merge: {
+            const AttentionUnit& merge = active.attention->merges[unit];
+            kernels_->merge_partials(attention_args(active.phase->ops[0]), merge, merge.part_begin, merge.part_end);
+        }
+    }
+}
+
+void Executor::run_rows(const Phase& phase, int group) {
+    const int total = phase.on_outputs ? batch_.outputs : batch_.rows;
+    const int first = group * kGroupTokens, last = std::min(first + kGroupTokens, total);
+    for (const Op& op : phase.ops) {
+        if (op.kind == OpKind::Quantise) {
+            run_quantise(op, first, last - first);
+            continue;
+        }
+        for (int row = first; row < last; row++) run_row_op(op, row);
+    }
+}
+
+void Executor::run_quantise(const Op& op, int first, int rows) {
+    const Buffer& buffer = buffers_[op.src];
+    const int cols = op.src == hidden_buffer(program_) ? program_.channels : program_.widths[op.src];
+    const QuantGroup group = {
+        reinterpret_cast<int8_t*>(buffer.quant.data()) + static_cast<size_t>(first) * cols,
+        reinterpret_cast<float*>(buffer.quant_meta.data()) + static_cast<size_t>(first) * (cols / kBlock) * 4, rows};
+    kernels_->quantise(buffer.row(first), buffer.stride, cols, group);
+}
+
+LinearArgs Executor::linear_args(const Op& op, int rows) const {
+    const Buffer& src = buffers_[op.src];
+    const Buffer& out = buffers_[op.out];
+    const float* bias = op.extra < 0 ? nullptr : reinterpret_cast<const float*>(program_.tensors[op.extra].data);
+    return LinearArgs{program_.tensors[op.weight], src.data(), src.stride,
+                      reinterpret_cast<const int8_t*>(src.quant.data()),
+                      reinterpret_cast<const float*>(src.quant_meta.data()), out.data(), out.stride, bias, op.scale,
+                      op.flag != 0, rows};
+}
+
+void Executor::run_linear(const Phase& phase, int unit, int thread) {
+    const int rows = phase.on_outputs ? batch_.outputs : batch_.rows;
+    for (const Op& op : phase.ops) {
+        const int count = strips(op);
+        if (unit < count) {
+            kernels_->linear_strip(linear_args(op, rows), unit, scratch_[thread].data());
+            return;
+        }
+        unit -= count;
+    }
+}
+
+}  // namespace pk

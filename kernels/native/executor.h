@@ -1,0 +1,111 @@
+// Runs a program for a batch: all phases on one team of threads, units taken from a shared counter.
+#pragma once
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernel_table.h"
+#include "program.h"
+#include "thread_pool.h"
+
+namespace pk {
+
+struct AlignedFree {
+    void operator()(void* p) const;
+};
+
+// 64-byte aligned memory that only grows.
+class Arena {
+public:
+    uint8_t* reserve(size_t bytes);
+    uint8_t* data() const { return memory_.get(); }
+    size_t size() const { return size_; }
+
+private:
+    std::unique_ptr<uint8_t, AlignedFree> memory_;
+    size_t size_ = 0;
+};
+
+struct Buffer {
+    Arena memory;
+    float* external = nullptr;   // hidden and logits live in the caller's arrays
+    size_t stride = 0;
+    Arena quant, quant_meta;
+    float* data() const { return external ? external : reinterpret_cast<float*>(memory.data()); }
+    float* row(int r) const { return data() + static_cast<size_t>(r) * stride; }
+};
+
+struct AttentionPlan {
+    std::vector<AttentionUnit> units;
+    std::vector<AttentionUnit> merges;
+    size_t partials = 0;         // floats
+    size_t scratch = 0;
+};
+
+class Executor {
+public:
+    Executor(ProgramData program, int threads, const KernelTable* kernels);
+    bool step(const BatchView& batch);
+    bool head(const BatchView& batch);    // only the output phases, from batch.hidden
+    void reserve(int rows);
+    Buffer& buffer(int index) { return buffers_[index]; }
+    const ProgramData& program() const { return program_; }
+    const KernelTable& kernels() const { return *kernels_; }
+    int threads() const { return pool_.threads(); }
+    void fill(float value);               // all scratch, for tests
+
+private:
+    struct Active {
+        const Phase* phase;
+        int units;
+        int grain;
+        bool serial;
+        AttentionPlan* attention;
+    };
+
+    bool run(bool only_head);
+    void index_rows();
+    void activate(const Phase& phase);
+    void activate_attention(const Phase& phase);
+    AttentionPlan build_attention(const Op& op);
+    void add_block(const Op& op, int sequence, int row, int rows, AttentionPlan& plan, bool split);
+    void place_partials();
+    void reserve_quant(int index, int rows);
+    void reserve_scratch();
+    int strips(const Op& op) const;
+    void work(int thread);
+    void run_units(const Active& active, int thread);
+    void run_unit(const Active& active, int unit, int thread);
+    void advance(int next);
+    void run_rows(const Phase& phase, int group);
+    void run_row_op(const Op& op, int row);
+    void run_quantise(const Op& op, int first, int rows);
+    void run_linear(const Phase& phase, int unit, int thread);
+    void rope_rows(const Op& op, int row);
+    void write_kv(const Op& op, int row);
+    LinearArgs linear_args(const Op& op, int rows) const;
+    AttentionArgs attention_args(const Op& op) const;
+    bool cancelled() const { return batch_.cancel && *batch_.cancel; }
+
+    ProgramData program_;
+    const KernelTable* kernels_;
+    ThreadPool pool_;
+    Barrier barrier_;
+    std::vector<Phase> phases_;
+    std::vector<Buffer> buffers_;
+    std::vector<Arena> scratch_;          // one per thread
+    std::vector<Arena> rope_tables_;      // cosines then sines, [rows, dims / 2] each
+    Arena partials_;
+    int reserved_rows_ = 0;
+
+    BatchView batch_;
+    std::vector<int> row_sequence_, row_position_;
+    std::vector<Active> active_;
+    std::vector<std::pair<Op, std::unique_ptr<AttentionPlan>>> attention_plans_;
+    alignas(64) std::atomic<int> next_{0};
+    alignas(64) std::atomic<int> cursor_{0};
+    bool stopped_ = false;
+    bool head_only_ = false;               // hidden vectors are given, not computed
+};
+
+}  // namespace pk

@@ -1,0 +1,32 @@
+#include "isa.h"
+
+#include <stdexcept>
+
+namespace pk {
+
+std::vector<const KernelTable*> available_levels() {
+    std::vector<const KernelTable*> levels;
+#if defined(PK_X86)
+    __builtin_cpu_init();
+    const bool avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512vnni");
+    if (avx512) levels.push_back(table_avx512());
+    if (avx2) levels.push_back(table_avx2());
+#endif
+    levels.push_back(table_portable());
+    return levels;
+}
+
+const KernelTable* find_level(const std::string& name) {
+    std::string known;
+    for (const KernelTable* level : available_levels()) {
+        if (name == level->name) return level;
+        known += std::string(known.empty() ? "" : ", ") + level->name;
+    }
+    throw std::invalid_argument("instruction set level '" + name + "' cannot run here; available: " + known);
+}
+
+}  // namespace pk

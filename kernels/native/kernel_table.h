@@ -1,0 +1,33 @@
+// The functions that every instruction set level provides.
+#pragma once
+#include "types.h"
+
+namespace pk {
+
+struct KernelTable {
+    const char* name;
+    bool (*supports)(int ggml_type);
+    bool (*quantised)(int ggml_type);
+    size_t (*linear_scratch)(int cols, int rows);
+    size_t (*attention_scratch)(const AttentionArgs&, int rows);
+    int (*attention_rows)(int group);
+    size_t (*partial_floats)(const AttentionArgs&, int rows);
+    void (*embed_row)(const TensorView&, int64_t row, float scale, float* out);
+    void (*rms_norm)(const float* src, const float* weight, int n, float eps, float* out);
+    void (*rope)(float* buf, int heads, int head_dim, int dims, int kind, const float* cosines, const float* sines);
+    void (*store_kv)(const float* src, const KvPlane&, uint8_t* page, int slot);
+    void (*gated)(const float* gate, const float* up, float* out, int n, int activation);
+    void (*softcap)(float* values, int n, float cap);
+    void (*quantise)(const float* src, size_t stride, int cols, QuantGroup);
+    void (*linear_strip)(const LinearArgs&, int strip, uint8_t* scratch);
+    void (*attend)(const AttentionArgs&, const AttentionUnit&, uint8_t* scratch);
+    void (*merge_partials)(const AttentionArgs&, const AttentionUnit&, int first_part, int last_part);
+};
+
+const KernelTable* table_portable();
+#if defined(PK_X86)
+const KernelTable* table_avx2();
+const KernelTable* table_avx512();
+#endif
+
+}  // namespace pk

@@ -1,0 +1,163 @@
+// Quantised weights x int8 activations. Per output element, in every path: exact int32 inside a block of 32,
+// then out = fma(float(block) * activation scale, d, out) and, with minima, out = fma(activation sum, m, out),
+// blocks ascending.
+#include "tile.h"
+
+PK_BEGIN
+typedef float Results[kGroupTokens][kStripRows];
+
+static inline int32_t load_i32(const void* p) {
+    int32_t v;
+    __builtin_memcpy(&v, p, 4);
+    return v;
+}
+
+#if defined(__AVX512VNNI__)
+template <int N, ByteKind KIND>
+static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
+    __m512 sums[N];
+    for (int i = 0; i < N; i++) sums[i] = _mm512_setzero_ps();
+    const int8_t* data = group.data;
+    const float* meta = group.meta;
+    for (int b = 0; b < blocks; b++, data += kBlock * N, meta += 4 * N) {
+        __m512i dots[N];
+        for (int i = 0; i < N; i++) {
+            if (KIND == kUnsignedMinus8) dots[i] = _mm512_set1_epi32(load_i32(meta + 2 * N + i));
+            else if (KIND == kUnsignedMinus128) dots[i] = _mm512_set1_epi32(load_i32(meta + 3 * N + i));
+            else dots[i] = _mm512_setzero_si512();
+        }
+        const uint8_t* q = tile.q + (size_t)512 * b;
+#pragma GCC unroll 8
+        for (int j = 0; j < 8; j++) {
+            const __m512i w = _mm512_loadu_si512(q + 64 * j);
+#pragma GCC unroll 8
+            for (int i = 0; i < N; i++)
+                dots[i] = _mm512_dpbusd_epi32(dots[i], w, _mm512_set1_epi32(load_i32(data + 4 * (N * j + i))));
+        }
+        const __m512 d = _mm512_loadu_ps(tile.d + 16 * b);
+        for (int i = 0; i < N; i++)
+            sums[i] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(dots[i]), _mm512_set1_ps(meta[i])), d, sums[i]);
+        if (KIND == kUnsignedMin) {
+            const __m512 m = _mm512_loadu_ps(tile.m + 16 * b);
+            for (int i = 0; i < N; i++) sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(meta[N + i]), m, sums[i]);
+        }
+    }
+    for (int i = 0; i < N; i++) _mm512_storeu_ps(results[i], sums[i]);
+}
+#elif defined(__AVX2__)
+template <ByteKind KIND>
+static inline __m256i dot4(__m256i sum, __m256i w, __m256i a) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    const __m256i pairs = KIND == kSigned ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w))
+                                          : _mm256_maddubs_epi16(w, a);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+}
+
+// Tokens [first, first + N) of the group, rows [half, half + 8).
+template <int N, ByteKind KIND>
+static void dot_part(const Tile& tile, int blocks, const QuantGroup& group, int first, int half, Results results) {
+    __m256 sums[N];
+    for (int i = 0; i < N; i++) sums[i] = _mm256_setzero_ps();
+    const int n = group.tokens;
+    const int8_t* data = group.data + 4 * first;
+    const float* meta = group.meta + first;
+    for (int b = 0; b < blocks; b++, data += kBlock * n, meta += 4 * n) {
+        __m256i dots[N];
+        for (int i = 0; i < N; i++)
+            dots[i] = KIND == kUnsignedMinus8 ? _mm256_set1_epi32(load_i32(meta + 2 * n + i)) : _mm256_setzero_si256();
+        const uint8_t* q = tile.q + (size_t)512 * b + 4 * half;
+        for (int j = 0; j < 8; j++) {
+            const __m256i w = _mm256_loadu_si256((const __m256i*)(q + 64 * j));
+            for (int i = 0; i < N; i++)
+                dots[i] = dot4<KIND>(dots[i], w, _mm256_set1_epi32(load_i32(data + 4 * (n * j + i))));
+        }
+        const __m256 d = _mm256_loadu_ps(tile.d + 16 * b + half);
+        for (int i = 0; i < N; i++)
+            sums[i] = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(dots[i]), _mm256_set1_ps(meta[i])), d, sums[i]);
+        if (KIND == kUnsignedMin) {
+            const __m256 m = _mm256_loadu_ps(tile.m + 16 * b + half);
+            for (int i = 0; i < N; i++) sums[i] = _mm256_fmadd_ps(_mm256_set1_ps(meta[n + i]), m, sums[i]);
+        }
+    }
+    for (int i = 0; i < N; i++) _mm256_storeu_ps(results[first + i] + half, sums[i]);
+}
+
+template <int N, ByteKind KIND>
+static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
+    for (int half = 0; half < kStripRows; half += 8) {
+        dot_part<(N < 4 ? N : 4), KIND>(tile, blocks, group, 0, half, results);
+        if constexpr (N > 4) dot_part<N - 4, KIND>(tile, blocks, group, 4, half, results);
+    }
+}
+#else
+template <ByteKind KIND>
+static inline int32_t byte_value(uint8_t byte) { return KIND == kSigned ? (int32_t)(int8_t)byte : (int32_t)byte; }
+
+template <int N, ByteKind KIND>
+static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
+    for (int i = 0; i < N; i++) {
+        float sums[kStripRows] = {};
+        for (int b = 0; b < blocks; b++) {
+            const float* meta = group.meta + (size_t)b * 4 * N;
+            int32_t dots[kStripRows];
+            for (int r = 0; r < kStripRows; r++) dots[r] = KIND == kUnsignedMinus8 ? load_i32(meta + 2 * N + i) : 0;
+            for (int j = 0; j < 8; j++) {
+                const uint8_t* q = tile.q + (size_t)512 * b + 64 * j;
+                const int8_t* a = group.data + (size_t)b * kBlock * N + 4 * (N * j + i);
+                for (int r = 0; r < kStripRows; r++)
+                    for (int c = 0; c < 4; c++) dots[r] += byte_value<KIND>(q[4 * r + c]) * a[c];
+            }
+            for (int r = 0; r < kStripRows; r++) {
+                sums[r] += ((float)dots[r] * meta[i]) * tile.d[16 * b + r];
+                if (KIND == kUnsignedMin) sums[r] += meta[N + i] * tile.m[16 * b + r];
+            }
+        }
+        for (int r = 0; r < kStripRows; r++) results[i][r] = sums[r];
+    }
+}
+#endif
+
+typedef void (*DotGroup)(const Tile&, int, const QuantGroup&, Results);
+
+template <ByteKind KIND>
+static DotGroup dot_for_tokens(int tokens) {
+    static const DotGroup table[] = {dot_group<1, KIND>, dot_group<2, KIND>, dot_group<3, KIND>, dot_group<4, KIND>,
+                                     dot_group<5, KIND>, dot_group<6, KIND>, dot_group<7, KIND>, dot_group<8, KIND>};
+    return table[tokens - 1];
+}
+
+static DotGroup dot_for(ByteKind kind, int tokens) {
+    if (kind == kUnsignedMin) return dot_for_tokens<kUnsignedMin>(tokens);
+    if (kind == kUnsignedMinus8) return dot_for_tokens<kUnsignedMinus8>(tokens);
+    return dot_for_tokens<kInt8>(tokens);
+}
+
+static void finish_row(const LinearArgs& args, int token, int row, int rows, const float* sums) {
+    float* out = args.out + (size_t)token * args.out_stride + row;
+    for (int r = 0; r < rows; r++) {
+        float value = args.bias ? sums[r] + args.bias[row + r] : sums[r];
+        value *= args.scale;
+        out[r] = args.accumulate ? out[r] + value : value;
+    }
+}
+
+void linear_quant_strip(const LinearArgs& args, int strip, uint8_t* scratch) {
+    const TileFormat* format = tile_format(args.weight.type);
+    const int cols = args.weight.cols, blocks = cols / kBlock;
+    const int first = strip * kStripRows, rows = imin(kStripRows, args.weight.rows - first);
+    const uint8_t* row_data[kStripRows];
+    for (int r = 0; r < kStripRows; r++)
+        row_data[r] = args.weight.data + (size_t)imin(first + r, args.weight.rows - 1) * args.weight.row_bytes;
+    const Tile tile = {scratch, (float*)(scratch + (size_t)16 * cols),
+                       (float*)(scratch + (size_t)16 * cols + (size_t)64 * blocks)};
+    format->unpack(row_data, blocks, tile);
+    for (int token = 0; token < args.rows; token += kGroupTokens) {
+        const int n = imin(kGroupTokens, args.rows - token);
+        const QuantGroup group = {const_cast<int8_t*>(args.quant) + (size_t)token * cols,
+                                  const_cast<float*>(args.quant_meta) + (size_t)token * 4 * blocks, n};
+        alignas(64) Results results;
+        dot_for(format->kind, n)(tile, blocks, group, results);
+        for (int i = 0; i < n; i++) finish_row(args, token + i, first, rows, results[i]);
+    }
+}
+PK_END

@@ -1,0 +1,79 @@
+// The decoded program and batch of a step.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "types.h"
+
+namespace pk {
+
+// Column meanings are set by kernels/encoding.py.
+enum class OpKind : int { Embed, RmsNorm, HeadNorm, Linear, Rope, KvWrite, Attention, Gated, Head, Quantise, RopeRows, OutNorm, Softcap };
+
+struct Op {
+    OpKind kind;
+    int out = -1;
+    int src = -1;
+    int weight = -1;     // tensor
+    int extra = -1;      // tensor (bias, sinks, output weight) or buffer (v, up)
+    int index = -1;      // rope or KV layer
+    int heads = 0;
+    int head_dim = 0;
+    int flag = 0;        // accumulate, activation, window
+    float value = 0;     // eps or scale
+    float scale = 1;
+    float cap = 0;
+};
+
+struct KvLayer {
+    KvPlane k, v;
+};
+
+struct RopeTable {
+    int dims;
+    int kind;
+    double magnitude;
+    std::vector<double> inv_freq;
+};
+
+struct ProgramData {
+    std::vector<int> widths;
+    std::vector<TensorView> tensors;
+    std::vector<KvLayer> kv_layers;
+    std::vector<RopeTable> ropes;
+    std::vector<Op> ops;
+    int page_tokens = 0;
+    int vocabulary = 0;
+    int channels = 0;
+};
+
+struct BatchView {
+    const int32_t* tokens = nullptr;
+    int rows = 0;
+    const int32_t* seq_rows = nullptr;
+    const int32_t* seq_start = nullptr;
+    int sequences = 0;
+    const uint64_t* pages = nullptr;
+    int max_pages = 0;
+    const uint8_t* seq_write = nullptr;
+    const int32_t* out_rows = nullptr;
+    int outputs = 0;
+    const volatile uint8_t* cancel = nullptr;
+    float* logits = nullptr;
+    float* hidden = nullptr;
+};
+
+// Consecutive operations that need no barrier between them.
+struct Phase {
+    enum Kind { Rows, Linears, Attend, Merge } kind;
+    bool on_outputs;          // works on out_rows, not on the batch rows
+    std::vector<Op> ops;
+};
+
+// The two buffers behind the program's own: hidden vectors and logits of the out_rows.
+inline int hidden_buffer(const ProgramData& p) { return static_cast<int>(p.widths.size()); }
+inline int logits_buffer(const ProgramData& p) { return static_cast<int>(p.widths.size()) + 1; }
+
+std::vector<Phase> plan_phases(const ProgramData& program, bool (*quantised)(int ggml_type));
+
+}  // namespace pk

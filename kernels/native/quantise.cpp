@@ -1,0 +1,49 @@
+// Activations to int8 with one float scale per 32 channels, interleaved for the matrix product.
+#include "simd.h"
+
+PK_BEGIN
+static float largest_magnitude(const float* x) {
+    float best = 0.0f;
+    for (int i = 0; i < kBlock; i++) {
+        const float a = __builtin_fabsf(x[i]);
+        best = a > best ? a : best;
+    }
+    return best;
+}
+
+// Round to nearest even by the float adder; |x| <= 127.
+static inline int8_t to_int8(float x) {
+    return (int8_t)(int32_t)(float_to_bits(x + 12582912.0f) - 0x4b400000u);
+}
+
+static int quantise_block(const float* x, int8_t* q, float* scale) {
+    const float largest = largest_magnitude(x);
+    *scale = largest / 127.0f;
+    const float inverse = largest > 0.0f ? 127.0f / largest : 0.0f;
+    int sum = 0;
+    for (int i = 0; i < kBlock; i++) {
+        q[i] = to_int8(x[i] * inverse);
+        sum += q[i];
+    }
+    return sum;
+}
+
+void quantise(const float* src, size_t stride, int cols, QuantGroup group) {
+    const int n = group.tokens, blocks = cols / kBlock;
+    for (int t = 0; t < n; t++) {
+        for (int b = 0; b < blocks; b++) {
+            alignas(64) int8_t q[kBlock];
+            float scale;
+            const int sum = quantise_block(src + t * stride + (size_t)b * kBlock, q, &scale);
+            int8_t* data = group.data + (size_t)b * kBlock * n + 4 * t;
+            for (int j = 0; j < kBlock / 4; j++) __builtin_memcpy(data + 4 * n * j, q + 4 * j, 4);
+            float* meta = group.meta + (size_t)b * 4 * n;
+            meta[t] = scale;
+            meta[n + t] = scale * (float)sum;
+            const int32_t off8 = -8 * sum, off128 = -128 * sum;
+            __builtin_memcpy(meta + 2 * n + t, &off8, 4);
+            __builtin_memcpy(meta + 3 * n + t, &off128, 4);
+        }
+    }
+}
+PK_END

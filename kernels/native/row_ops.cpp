@@ -1,0 +1,70 @@
+// Operations on one row: norms, rotation, gated activation, soft cap.
+#include "simd.h"
+
+PK_BEGIN
+void rms_norm(const float* src, const float* weight, int n, float eps, float* out) {
+    vf sums = vzero();
+    int i = 0;
+    for (; i + W <= n; i += W) {
+        const vf x = vload(src + i);
+        sums = vfma(x, x, sums);
+    }
+    if (i < n) {
+        const vf x = vload_n(src + i, n - i);
+        sums = vfma(x, x, sums);
+    }
+    const double mean = (double)vsum(sums) / n + eps;
+    const vf scale = vset((float)(1.0 / __builtin_sqrt(mean)));
+    for (i = 0; i + W <= n; i += W) vstore(out + i, vmul(vmul(vload(src + i), scale), vload(weight + i)));
+    if (i < n) vstore_n(out + i, vmul(vmul(vload_n(src + i, n - i), scale), vload_n(weight + i, n - i)), n - i);
+}
+
+static void rotate_pairs(float* x, int half, const float* c, const float* s) {
+    for (int i = 0; i < half; i++) {
+        const float a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i] = a * c[i] - b * s[i];
+        x[2 * i + 1] = a * s[i] + b * c[i];
+    }
+}
+
+static void rotate_halves(float* x, int half, const float* c, const float* s) {
+    for (int i = 0; i < half; i++) {
+        const float a = x[i], b = x[i + half];
+        x[i] = a * c[i] - b * s[i];
+        x[i + half] = a * s[i] + b * c[i];
+    }
+}
+
+void rope(float* buf, int heads, int head_dim, int dims, int kind, const float* cosines, const float* sines) {
+    for (int h = 0; h < heads; h++) {
+        float* x = buf + (size_t)h * head_dim;
+        if (kind == kRopeNorm) rotate_pairs(x, dims / 2, cosines, sines);
+        else rotate_halves(x, dims / 2, cosines, sines);
+    }
+}
+
+static inline vf silu(vf x) { return vdiv(x, vadd(vset(1.0f), vexp(vsub(vzero(), x)))); }
+
+static inline vf gelu_tanh(vf x) {
+    const vf cube = vmul(vmul(x, x), x);
+    const vf inner = vmul(vset(0.7978845608028654f), vfma(vset(0.044715f), cube, x));
+    return vmul(vmul(vset(0.5f), x), vadd(vset(1.0f), vtanh(inner)));
+}
+
+static inline vf gate_one(vf gate, vf up, int activation) {
+    return vmul(activation == kSilu ? silu(gate) : gelu_tanh(gate), up);
+}
+
+void gated(const float* gate, const float* up, float* out, int n, int activation) {
+    int i = 0;
+    for (; i + W <= n; i += W) vstore(out + i, gate_one(vload(gate + i), vload(up + i), activation));
+    if (i < n) vstore_n(out + i, gate_one(vload_n(gate + i, n - i), vload_n(up + i, n - i), activation), n - i);
+}
+
+void softcap(float* values, int n, float cap) {
+    const vf c = vset(cap), inverse = vset(1.0f / cap);
+    int i = 0;
+    for (; i + W <= n; i += W) vstore(values + i, vmul(c, vtanh(vmul(vload(values + i), inverse))));
+    if (i < n) vstore_n(values + i, vmul(c, vtanh(vmul(vload_n(values + i, n - i), inverse))), n - i);
+}
+PK_END

@@ -1,0 +1,16 @@
+#include "level.h"
+
+#define PK_STR2(x) #x
+#define PK_STR(x) PK_STR2(x)
+#define PK_CAT2(a, b) a##b
+#define PK_CAT(a, b) PK_CAT2(a, b)
+
+namespace pk {
+const KernelTable* PK_CAT(table_, PK_LEVEL)() {
+    using namespace PK_LEVEL;
+    static const KernelTable table = {
+        PK_STR(PK_LEVEL), supports, quantised, linear_scratch, attention_scratch, attention_rows, partial_floats,
+        embed_row, rms_norm, rope, store_kv, gated, softcap, quantise, linear_strip, attend, merge_partials};
+    return &table;
+}
+}  // namespace pk

@@ -1,0 +1,75 @@
+#include "thread_pool.h"
+
+#if defined(__linux__)
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace pk {
+
+static inline void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+void wait_while_equal(const std::atomic<uint32_t>& value, uint32_t old) {
+    for (int i = 0; i < 2000; i++) {
+        if (value.load(std::memory_order_acquire) != old) return;
+        relax();
+    }
+    while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+}
+
+// On Linux a nice value belongs to a thread.
+void lower_thread_priority() {
+#if defined(__linux__)
+    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 5);
+#endif
+}
+
+ThreadPool::ThreadPool(int threads) {
+    for (int t = 1; t < threads; t++) workers_.emplace_back([this, t] { work(t); });
+}
+
+ThreadPool::~ThreadPool() {
+    stopping_ = true;
+    epoch_.fetch_add(1, std::memory_order_release);
+    epoch_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(void (*job)(void*, int), void* context) {
+    job_ = job;
+    context_ = context;
+    finished_.store(0, std::memory_order_relaxed);
+    epoch_.fetch_add(1, std::memory_order_release);
+    if (!workers_.empty()) epoch_.notify_all();
+    job(context, 0);
+    for (;;) {
+        const uint32_t done = finished_.load(std::memory_order_acquire);
+        if (done == workers_.size()) return;
+        wait_while_equal(finished_, done);
+    }
+}
+
+void ThreadPool::work(int thread) {
+    lower_thread_priority();
+    uint32_t seen = 0;
+    for (;;) {
+        wait_while_equal(epoch_, seen);
+        seen++;
+        if (stopping_) return;
+        job_(context_, thread);
+        finished_.fetch_add(1, std::memory_order_release);
+        finished_.notify_all();
+    }
+}
+
+}  // namespace pk

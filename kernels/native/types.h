@@ -1,0 +1,82 @@
+// Plain data shared by all instruction set levels. Nothing here may contain code that a wide level could emit.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace pk {
+
+constexpr int kStripRows = 16;       // output rows that one work unit of a matrix product covers
+constexpr int kGroupTokens = 8;      // tokens whose quantised activations are interleaved
+constexpr int kBlock = 32;           // channels that share one activation scale
+constexpr int kPartition = 512;      // tokens per softmax partition; part of the numeric contract
+constexpr int kTileTokens = 64;      // keys converted at a time inside a partition
+
+enum GgmlType : int32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kBF16 = 30 };
+enum KvType : int32_t { kKvF32 = 0, kKvF16 = 1, kKvBF16 = 2, kKvQ8 = 3 };
+enum RopeKind : int32_t { kRopeNorm = 1, kRopeNeox = 2 };
+enum Activation : int32_t { kSilu = 0, kGeluTanh = 1 };
+
+struct TensorView {
+    const uint8_t* data;
+    int32_t type;
+    int32_t rows;
+    int32_t cols;
+    size_t row_bytes;
+};
+
+// Activations of up to 8 tokens, interleaved: data[block][4-channel group][token][4]; meta per block holds
+// d[tokens], d * sum[tokens] as floats, then -8 * sum[tokens], -128 * sum[tokens] as int32.
+struct QuantGroup {
+    int8_t* data;
+    float* meta;
+    int tokens;
+};
+
+struct LinearArgs {
+    TensorView weight;
+    const float* src;        // [rows, src_stride], used by float weights
+    size_t src_stride;
+    const int8_t* quant;     // groups one after the other, used by quantised weights
+    const float* quant_meta;
+    float* out;
+    size_t out_stride;
+    const float* bias;       // [weight.rows] or null
+    float scale;
+    bool accumulate;
+    int rows;                // tokens
+};
+
+struct KvPlane {             // K or V of one layer inside a page
+    size_t offset;
+    size_t scale_offset;     // q8 only
+    int32_t type;
+    int32_t heads;
+    int32_t head_dim;
+    int32_t page_tokens;
+};
+
+struct AttentionArgs {
+    KvPlane k, v;
+    const float* q;          // [rows, q_stride]
+    size_t q_stride;
+    float* out;
+    size_t out_stride;
+    int heads;
+    float scale;
+    int window;
+    float softcap;
+    const float* sinks;
+};
+
+// Consecutive rows of one sequence against one K/V head, partitions [part_begin, part_end).
+struct AttentionUnit {
+    const uint64_t* pages;
+    int row;                 // first batch row
+    int rows;
+    int position;            // of the first row
+    int kv_head;
+    int part_begin, part_end;
+    float* partial;          // null: write the output rows; else [queries][padded V width + 2] per partition
+};
+
+}  // namespace pk

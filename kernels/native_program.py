@@ -1,0 +1,177 @@
+"""A Program bound to native code: one call per step, the GIL released inside."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.encoding import encode
+from kernels.program import Embed, Head, Program, StepBatch, StepResult
+
+# Raised whenever a change alters the last bits of any result.
+NUMERICS_REVISION = 1
+
+Floats = NDArray[np.float32]
+
+
+@cache
+def _native() -> Any:
+    return importlib.import_module("kernels._native")
+
+
+def available_isas() -> tuple[str, ...]:
+    """Instruction set levels that this CPU can run, best first."""
+    return tuple(_native().levels())
+
+
+def default_isa() -> str:
+    """PAGEKEEP_ISA if set, else the best level of this CPU. ValueError when it cannot run here."""
+    levels = available_isas()
+    wanted = os.environ.get("PAGEKEEP_ISA") or levels[0]
+    if wanted not in levels:
+        raise ValueError(f"PAGEKEEP_ISA={wanted} cannot run on this CPU; available: {', '.join(levels)}")
+    return wanted
+
+
+def lower_thread_priority() -> None:
+    """Let interface threads go before the calling thread (Linux; elsewhere nothing happens)."""
+    _native().lower_thread_priority()
+
+
+class NativeProgram:
+    """Not thread-safe: one step at a time. Owns its scratch, which grows to the largest batch seen."""
+
+    def __init__(self, program: Program, threads: int, isa: str | None = None) -> None:
+        """ValueError names the instruction, tensor or layer that is wrong. `threads` includes the caller's."""
+        if threads < 1:
+            raise ValueError(f"{threads} threads")
+        encoded = encode(program)
+        self.program = program
+        self.threads = threads
+        self.isa = isa or default_isa()
+        self._token_rows = _smallest_embedding(program)
+        self._has_head = any(isinstance(op, Head) for op in program.instructions)
+        self._executor = _native().Executor(
+            list(program.widths),
+            encoded.tensors,
+            encoded.layers,
+            encoded.ropes,
+            encoded.ops,
+            encoded.reals,
+            program.page_tokens,
+            program.vocabulary,
+            program.channels,
+            threads,
+            self.isa,
+        )
+
+    def step(self, batch: StepBatch) -> StepResult:
+        """Run all instructions for the batch. ValueError on wrong dtypes, shapes, positions or pages."""
+        check_batch(batch, self.program, self._token_rows)
+        outputs = len(batch.out_rows)
+        logits = np.empty((outputs, self.program.vocabulary if self._has_head else 0), np.float32)
+        hidden = np.empty((outputs, self.program.channels if self._has_head else 0), np.float32)
+        completed = self._executor.step(
+            batch.tokens,
+            batch.seq_rows,
+            batch.seq_start,
+            batch.pages,
+            batch.seq_write,
+            batch.out_rows,
+            batch.cancel,
+            logits,
+            hidden,
+        )
+        return StepResult(completed, logits, hidden)
+
+    def head(self, hidden: Floats) -> Floats:
+        """Logits [R, vocabulary] of hidden vectors [R, channels] that a step returned."""
+        if not self._has_head:
+            raise ValueError("the program has no Head")
+        _check("hidden", hidden, np.dtype(np.float32), (None, self.program.channels))
+        logits = np.empty((len(hidden), self.program.vocabulary), np.float32)
+        if len(hidden):
+            self._executor.head(hidden, logits)
+        return logits
+
+    def run_on(
+        self, batch: StepBatch, given: Mapping[int, Floats], wanted: Sequence[int], poison: bool = False
+    ) -> dict[int, Floats]:
+        """Run with buffers set beforehand and return others: the way single operations are called and tested.
+
+        `poison` fills all scratch with NaN first.
+        """
+        rows = len(batch.tokens)
+        self._executor.reserve(rows)
+        if poison:
+            self._executor.fill(float("nan"))
+        for index, values in given.items():
+            _check(f"buffer {index}", values, np.dtype(np.float32), (rows, self.program.widths[index]))
+            self._executor.load_buffer(index, values)
+        self.step(batch)
+        results = {i: np.empty((rows, self.program.widths[i]), np.float32) for i in wanted}
+        for index, out in results.items():
+            self._executor.read_buffer(index, out)
+        return results
+
+
+def _smallest_embedding(program: Program) -> int | None:
+    rows = [program.tensors[op.weight].rows for op in program.instructions if isinstance(op, Embed)]
+    return min(rows) if rows else None
+
+
+def _check(name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tuple[int | None, ...]) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        raise ValueError(f"{name} must be a {dtype} array")
+    if array.ndim != len(shape) or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True)):
+        raise ValueError(f"{name} has shape {array.shape}, expected {shape}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{name} must be contiguous")
+
+
+def check_batch(batch: StepBatch, program: Program, token_rows: int | None) -> None:
+    """Everything native code relies on. ValueError names the field."""
+    rows, sequences = len(batch.tokens), len(batch.seq_start)
+    i32, u8 = np.dtype(np.int32), np.dtype(np.uint8)
+    _check("tokens", batch.tokens, i32, (None,))
+    _check("roles", batch.roles, u8, (rows,))
+    _check("seq_rows", batch.seq_rows, i32, (sequences + 1,))
+    _check("seq_start", batch.seq_start, i32, (None,))
+    _check("pages", batch.pages, np.dtype(np.uint64), (sequences, None))
+    _check("seq_write", batch.seq_write, u8, (sequences,))
+    _check("out_rows", batch.out_rows, i32, (None,))
+    _check("cancel", batch.cancel, u8, (1,))
+    if rows == 0:
+        raise ValueError("the batch has no rows")
+    _check_ranges(batch, rows, token_rows)
+    if program.kv_layers:
+        _check_pages(batch, program.page_tokens)
+
+
+def _check_ranges(batch: StepBatch, rows: int, token_rows: int | None) -> None:
+    counts = np.diff(batch.seq_rows)
+    if batch.seq_rows[0] != 0 or batch.seq_rows[-1] != rows or (counts < 0).any():
+        raise ValueError(f"seq_rows {batch.seq_rows.tolist()} do not cover {rows} rows in order")
+    if (batch.seq_start < 0).any():
+        raise ValueError("seq_start has a negative position")
+    if len(batch.out_rows) and not 0 <= batch.out_rows.min() <= batch.out_rows.max() < rows:
+        raise ValueError(f"out_rows must lie in 0..{rows - 1}")
+    if token_rows is not None and not 0 <= batch.tokens.min() <= batch.tokens.max() < token_rows:
+        raise ValueError(f"token ids must lie in 0..{token_rows - 1}")
+
+
+def _check_pages(batch: StepBatch, page_tokens: int) -> None:
+    ends = batch.seq_start + np.diff(batch.seq_rows)
+    needed = -(-ends // page_tokens)
+    if needed.max(initial=0) > batch.pages.shape[1]:
+        raise ValueError(f"{needed.max()} pages are needed, the block table has {batch.pages.shape[1]}")
+    for sequence, count in enumerate(needed):
+        used = batch.pages[sequence, :count]
+        if (used == 0).any() or (used % 64).any():
+            raise ValueError(f"sequence {sequence}: a page address is missing or not 64-byte aligned")
