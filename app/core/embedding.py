@@ -63,6 +63,12 @@ class Shelves:
         fetch_embedder(self._embedder_folder, on_bytes, cancelled)
 
     def search(self, query: str, documents: list[DocumentId], top: int) -> list[Hit]:
+        """The best passages, then those right before and after them."""
+        from rag.context import with_neighbours
+
+        return with_neighbours(self._search(query, documents, top), self.library())
+
+    def _search(self, query: str, documents: list[DocumentId], top: int) -> list[Hit]:
         library = self.library()
         embedded = any(library.document(document).embedded for document in documents)
         if not embedded:

@@ -176,7 +176,7 @@ class _Draft:
         """The best passages that fit, in reading order; such as are in the context already cost nothing."""
         chosen: list[Passage] = []
         for passage in passages:
-            text = segments.passage_text(self.context.next_marker + len(chosen), passage) + "\n\n"
+            text = segments.found_passage_text(self.context.next_marker + len(chosen), passage) + "\n\n"
             known = passage.id in self.context.markers
             cost = 0 if known else len(self.situation.model.chat.text_ids(text))
             if cost <= budget:

@@ -132,7 +132,7 @@ def _add_passages(
     """Appends what was found for the question; passages that are in the context are only named."""
     new = [passage for passage in addition.passages if passage.id not in context.markers]
     known = [context.markers[p.id] for p in addition.passages if p.id in context.markers]
-    blocks = [segments.passage_text(marker + i, passage) for i, passage in enumerate(new)]
+    blocks = [segments.found_passage_text(marker + i, passage) for i, passage in enumerate(new)]
     text = segments.found_text(blocks, known)
     ids += chat.text_ids(text) if text else ()
     return tuple(PlacedPassages(int(passage.document_id), marker + i, (passage.id,)) for i, passage in enumerate(new))

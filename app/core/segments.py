@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
+from rag.context import reflowed
 from rag.types import Passage
 
 LONG_TEXT = 2000  # characters
@@ -74,12 +75,15 @@ def document_text(name: str, first_marker: int, passages: Sequence[Passage]) -> 
 
 
 def passages_text(first_marker: int, passages: Sequence[Passage]) -> str:
-    return "\n\n".join(passage_text(first_marker + i, passage) for i, passage in enumerate(passages))
+    numbered = enumerate(passages, first_marker)
+    return "\n\n".join(f"[{marker}] {reflowed(passage.text)}" for marker, passage in numbered)
 
 
-def passage_text(marker: int, passage: Passage) -> str:
-    """Line ends of the PDF cost tokens and mean nothing to the model."""
-    return f"[{marker}] {' '.join(passage.text.split())}"
+def found_passage_text(marker: int, passage: Passage) -> str:
+    """A passage out of its surroundings, so its heading goes along. No page numbers: the app writes them."""
+    heading = passage.heading.rsplit(" > ", 1)[-1]
+    above = f"{heading}\n" if heading and heading not in passage.text[:200] else ""
+    return f"[{marker}] {above}{reflowed(passage.text)}"
 
 
 def found_text(blocks: Sequence[str], known: Sequence[int]) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.core.catalog import ModelCatalog
+from app.core.downloads import IsCancelled, OnBytes, never, silent
 from app.core.embedding import Shelves
 from app.core.engine_events import EngineEvents
 from app.core.errors import Cancelled, UserError, as_user_error
@@ -259,6 +260,10 @@ class Workspace:
     def resume_imports(self) -> None:
         """Goes on with what a quit or crash cut short; for after the start. Returns at once."""
         self._imports.resume()
+
+    def fetch_embedder(self, on_bytes: OnBytes = silent, cancelled: IsCancelled = never) -> None:
+        """Blocking, for the command line; imports fetch it by themselves. Raises UserError, Cancelled."""
+        self._shelves.fetch_embedder(on_bytes, cancelled)
 
     # --- KV state -----------------------------------------------------------------------------------
     def focus(self, conversation: ConversationId) -> None:

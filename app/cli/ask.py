@@ -1,0 +1,156 @@
+"""`pagekeep ask`: a question over documents; a named conversation goes on from its saved state."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from app.cli.console import Console
+from app.cli.session import Session, open_session, stored_settings, with_engine_options
+from app.core.events import TurnDone, TurnError, TurnPhase, TurnText, TurnWithdrawn
+from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
+from app.core.settings import Settings
+from engine.messages import TurnId
+from rag.types import Document
+
+MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "auto": "auto"}
+MARKS = {"exact": "✓", "altered": "≈", "matched": "→", "not_found": "✗"}
+
+
+def run(options: Namespace, console: Console) -> None:
+    with open_session(console, stored_settings(lambda s: _settings(s, options))) as session:
+        documents = [session.import_file(Path(file)) for file in options.files]
+        session.workspace.load_model(session.model_path(options.model))
+        session.wait_for_model()
+        mode = MODES[options.mode] if options.mode else None
+        conversation = open_conversation(session, options.conversation, documents, mode)
+        message = answer(session, conversation, options.question)
+        report(console, message, conversation)
+
+
+def _settings(settings: Settings, options: Namespace) -> Settings:
+    sampling = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed}
+    given = {key: value for key, value in sampling.items() if value is not None}
+    settings = replace(settings, sampling=replace(settings.sampling, **given))
+    return with_engine_options(settings, threads=options.threads, context=options.ctx)
+
+
+def open_conversation(
+    session: Session, name: str | None, documents: Sequence[Document], mode: Mode | None = None
+) -> Conversation:
+    """The conversation of that name, or a new one, with the documents attached."""
+    workspace = session.workspace
+    found = workspace.conversations.find(name) if name else None
+    conversation = found or workspace.new_conversation(name or "")
+    for document in documents:
+        conversation = workspace.attach(conversation.id, int(document.id))
+    return workspace.set_mode(conversation.id, mode) if mode else conversation
+
+
+def answer(session: Session, conversation: Conversation, question: str) -> Message:
+    """Asks and streams the answer to the terminal. Raises the UserError of a failed turn."""
+    turn = session.workspace.ask(conversation.id, question)
+    try:
+        return _follow(session, turn)
+    except KeyboardInterrupt:
+        session.workspace.cancel(turn)
+        _follow(session, turn)
+        raise
+
+
+def _follow(session: Session, turn: TurnId) -> Message:
+    console = session.console
+    for event in session.events():
+        if getattr(event, "turn", None) != turn:
+            continue
+        if isinstance(event, TurnText):
+            console.clear()
+            console.text(event.delta, end="")
+        elif isinstance(event, TurnPhase):
+            _show_phase(console, event)
+        elif isinstance(event, TurnDone):
+            console.clear()
+            return event.message
+        elif isinstance(event, TurnError):
+            raise event.error
+        elif isinstance(event, TurnWithdrawn):
+            raise KeyboardInterrupt
+    raise AssertionError("events never end")
+
+
+def _show_phase(console: Console, phase: TurnPhase) -> None:
+    if phase.phase == "reading" and phase.total:
+        left = f", {phase.seconds_left:.0f} s left" if phase.seconds_left else ""
+        console.progress(f"Reading: {phase.done:,} of {phase.total:,} tokens{left}")
+
+
+def report(console: Console, message: Message, conversation: Conversation) -> None:
+    """The JSON object, or citations and the line on reuse below the streamed answer."""
+    console.result(answer_json(message, conversation))
+    console.text("\n")
+    for citation in message.citations:
+        console.text(citation_line(citation))
+    if message.report is not None:
+        console.text(reuse_line(message.report))
+
+
+def answer_json(message: Message, conversation: Conversation) -> dict[str, Any]:
+    turn = message.report
+    return {
+        "answer": message.text,
+        "citations": [citation_json(citation) for citation in message.citations],
+        "tokens": asdict(turn.tokens) if turn else None,
+        "timings_ms": asdict(turn.timings_ms) if turn else None,
+        "mode": turn.mode if turn else None,
+        "finish_reason": turn.finish_reason if turn else None,
+        "model": turn.model if turn else None,
+        "saved_ms": turn.saved_ms if turn else None,
+        "bytes_read": turn.bytes_read if turn else None,
+        "bytes_written": turn.bytes_written if turn else None,
+        "conversation": {"id": conversation.id, "title": conversation.title},
+    }
+
+
+def citation_json(citation: StoredCitation) -> dict[str, Any]:
+    labels = citation.page_labels
+    ranges = [
+        {
+            "page_index": part.page_index,
+            "page_label": labels[i] if i < len(labels) else str(part.page_index + 1),
+            "char_start": part.char_start,
+            "char_count": part.char_count,
+        }
+        for i, part in enumerate(citation.ranges)
+    ]
+    return {
+        "marker": citation.marker,
+        "document": citation.document,
+        "ranges": ranges,
+        "quote": citation.quote,
+        "verified": citation.verified,
+        "answer_start": citation.answer_start,
+        "answer_count": citation.answer_count,
+    }
+
+
+def citation_line(citation: StoredCitation) -> str:
+    mark = MARKS.get(citation.verified, "?")
+    if not citation.ranges:
+        return f"  {mark} [{citation.marker}] not found in the documents"
+    pages = ", ".join(dict.fromkeys(citation.page_labels))
+    return f"  {mark} [{citation.marker}] {citation.document}, page {pages}: “{citation.quote}”"
+
+
+def reuse_line(report: TurnReport) -> str:
+    """What was not read again, and what was."""
+    tokens, times = report.tokens, report.timings_ms
+    computed = ", ".join(f"{part.tokens:,} {part.reason}" for part in tokens.computed) or "none"
+    rate = f", {tokens.generated / times.decode * 1000:,.0f} tokens/s" if times.decode else ""
+    saved = f", saved {report.saved_ms / 1000:.1f} s" if report.saved_ms >= 100 else ""
+    return (
+        f"  {tokens.reused.total:,} tokens reused ({tokens.reused.memory:,} memory, {tokens.reused.disk:,} disk"
+        f"{saved}); read: {computed}; {tokens.generated:,} generated{rate}"
+    )

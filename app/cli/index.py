@@ -1,0 +1,133 @@
+"""`pagekeep index`: documents in the library, what could be read of them, and search."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from app.cli.console import Console
+from app.cli.session import Session, open_session
+from app.core.errors import UserError
+from rag.types import Document, Hit, IngestProgress, PageReport
+
+
+def run(options: Namespace, console: Console) -> None:
+    with open_session(console) as session:
+        {"add": _add, "ls": _ls, "report": _report, "search": _search}[options.action](options, console, session)
+
+
+def _add(options: Namespace, console: Console, session: Session) -> None:
+    documents = [session.import_file(Path(file), options.password) for file in options.files]
+    if not options.words_only:
+        _make_vectors(session)
+    library = session.workspace.library
+    documents = [library.document(document.id) for document in documents]
+    notices = [{"what": n.what, "why": n.why, "next": n.next} for n in session.notices]
+    console.result({"documents": [document_json(d) for d in documents], "notices": notices})
+    _print(console, documents)
+
+
+def _make_vectors(session: Session) -> None:
+    """Fetches the embedder when it is missing; without it the documents are searched by words."""
+    console = session.console
+
+    def shown(p: IngestProgress) -> None:
+        console.progress(f"{p.path.name}: {p.phase} {p.done:,} of {p.total:,}")
+
+    try:
+        session.workspace.fetch_embedder(
+            lambda done, total: console.progress(f"Downloading the embedder: {done / 1e6:,.0f} MB")
+        )
+    except UserError as error:
+        session.notice(f"Documents are searched by words only for now: {error.what}", error.why, error.next)
+        return
+    session.workspace.library.embed_missing(shown)
+    console.clear()
+
+
+def _ls(options: Namespace, console: Console, session: Session) -> None:
+    documents = session.workspace.library.documents()
+    console.result({"documents": [document_json(document) for document in documents]})
+    _print(console, documents)
+    if not documents:
+        console.text("No documents yet: 'pagekeep index add FILE'.")
+
+
+def _report(options: Namespace, console: Console, session: Session) -> None:
+    report = session.workspace.library.report(_document(session, options.file).id)
+    console.result({**document_json(report.document), "pages": [page_json(page) for page in report.pages]})
+    console.text(f"{report.document.name}: {report.document.pages} pages")
+    for page in report.pages:
+        reason = f"  {page.reason}" if page.reason else ""
+        console.text(f"{page.page_index:>5}  {page.label:>6}  {page.kind:<8} {page.characters:>7,}{reason}")
+
+
+def _document(session: Session, name: str) -> Document:
+    """A document of the library by name or path; a file that is not there yet is taken in."""
+    from rag.errors import DocumentError
+
+    try:
+        return session.workspace.library.find(name)
+    except DocumentError:
+        if not Path(name).is_file():
+            raise
+        return session.import_file(Path(name))
+
+
+def _search(options: Namespace, console: Console, session: Session) -> None:
+    library = session.workspace.library
+    chosen = [library.find(name) for name in options.document] if options.document else library.documents()
+    vectors = "wait" if any(document.embedded for document in chosen) else "never"
+    ids = [document.id for document in chosen]
+    hits = library.search(options.text, ids, options.top, vectors)  # type: ignore[arg-type]
+    console.result({"hits": [hit_json(hit) for hit in hits]})
+    for hit in hits:
+        console.text(f"{hit.score:7.3f}  {hit.document}, page {hit.page_label}")
+        console.text("         " + " ".join(hit.text.split())[:300])
+    if not hits:
+        console.text("Nothing found.")
+
+
+def document_json(document: Document) -> dict[str, Any]:
+    return {
+        "document": document.name,
+        "id": int(document.id),
+        "sha256": document.sha256,
+        "page_count": document.pages,
+        "characters": document.characters,
+        "state": document.state,
+        "embedded": document.embedded,
+        "added": document.added,
+        "unreadable_pages": list(document.unreadable_pages),
+    }
+
+
+def page_json(page: PageReport) -> dict[str, Any]:
+    return {
+        "page_index": page.page_index,
+        "page_label": page.label,
+        "class": page.kind,
+        "characters": page.characters,
+        "reason": page.reason,
+    }
+
+
+def hit_json(hit: Hit) -> dict[str, Any]:
+    return {
+        "document": hit.document,
+        "page_index": hit.page_index,
+        "page_label": hit.page_label,
+        "pages": list(hit.pages),
+        "score": hit.score,
+        "text": hit.text,
+        "char_start": hit.span.char_start,
+        "char_count": hit.span.char_count,
+        "why": dict(hit.why),
+    }
+
+
+def _print(console: Console, documents: list[Document]) -> None:
+    for d in documents:
+        unread = f", {len(d.unreadable_pages)} pages not readable" if d.unreadable_pages else ""
+        console.text(f"{d.name}  {d.pages} pages, {d.characters:,} characters, {d.state}{unread}")

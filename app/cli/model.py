@@ -1,0 +1,83 @@
+"""`pagekeep model`: list, describe, fetch; logits for comparisons with other engines."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from app.cli.console import Console
+from app.cli.session import open_session
+from app.core.errors import UserError
+from app.core.gate import no_model
+from engine.messages import EngineSettings
+
+
+def run(options: Namespace, console: Console) -> None:
+    {"ls": _ls, "info": _info, "fetch": _fetch, "logits": _logits}[options.action](options, console)
+
+
+def _ls(options: Namespace, console: Console) -> None:
+    with open_session(console) as session:
+        entries = session.workspace.models.models()
+    console.result({"models": [_plain(asdict(entry)) for entry in entries]})
+    for entry in entries:
+        state = "" if entry.present else "  (file is gone)"
+        console.text(f"{'*' if entry.chosen else ' '} {entry.name}  {entry.bytes / 1e6:,.0f} MB  {entry.path}{state}")
+    if not entries:
+        console.text("No models yet: 'pagekeep model fetch starter' gets a small one.")
+
+
+def _info(options: Namespace, console: Console) -> None:
+    with open_session(console) as session:
+        models = session.workspace.models
+        path = models.resolve(options.file) if options.file else models.chosen
+        if path is None:
+            raise no_model()
+        info = models.info(path)
+    console.result({**_plain(asdict(info)), "tensor_types": dict(info.tensor_types)})
+    for key, value in _plain(asdict(info)).items():
+        console.text(f"{key}: {value}")
+
+
+def _fetch(options: Namespace, console: Console) -> None:
+    with open_session(console) as session:
+        path = session.fetch(options.what)
+    console.result({"path": str(path), "bytes": path.stat().st_size})
+    console.text(str(path))
+
+
+def _logits(options: Namespace, console: Console) -> None:
+    import numpy as np
+
+    from engine.offline import run_logits
+
+    settings = EngineSettings(
+        backend=options.backend, kv_type_k=options.kv, kv_type_v=options.kv, threads=options.threads or 0
+    )
+    tokens = read_tokens(Path(options.tokens))
+    logits, greedy = run_logits(Path(options.file), tokens, max(0, options.greedy), settings)
+    out = Path(options.out)
+    with out.open("wb") as file:  # a name without .npz stays as it was given
+        np.savez(file, logits=logits, greedy=np.asarray(greedy, dtype=np.int32))
+    console.result({"out": str(out), "tokens": len(tokens), "vocabulary": logits.shape[1], "greedy": greedy})
+    console.text(f"{out}: logits {logits.shape[0]:,} x {logits.shape[1]:,}, greedy {greedy}")
+
+
+def read_tokens(path: Path) -> list[int]:
+    """Raises UserError when the file is no list of ids."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError("The tokens could not be read.", f"There is no file {path}.", "Check the path.") from error
+    except (OSError, ValueError) as error:
+        raise UserError("The tokens could not be read.", f"{path}: {error}.", "Give a JSON list of ids.") from error
+    if not isinstance(data, list) or not all(type(item) is int for item in data):
+        raise UserError("The tokens could not be read.", f"{path} holds no list of ids.", "Give a JSON list of ids.")
+    return data
+
+
+def _plain(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: str(value) if isinstance(value, Path) else value for key, value in data.items()}

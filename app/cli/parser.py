@@ -1,0 +1,130 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NoReturn
+
+from app.core.errors import UserError
+
+KV_TYPES = ("f32", "f16", "bf16", "q8")
+BACKENDS = ("cpu", "reference", "gpu")
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong usage is told as every other error is."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError("The command is not understood.", f"{message}.", f"See '{self.prog} --help'.")
+
+
+def build_parser() -> Parser:
+    parser = Parser(
+        prog="pagekeep",
+        description="Chat with long PDFs on your own machine; nothing is read twice. "
+        "Without a command the window opens.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_ask(commands)
+    _add_start(commands)
+    _add_index(commands)
+    _add_cache(commands)
+    _add_model(commands)
+    _add_bench(commands)
+    return parser
+
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[Parser]
+
+
+def _command(commands: Commands, name: str, help: str) -> Parser:
+    parser: Parser = commands.add_parser(name, help=help, description=help)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def _group(commands: Commands, name: str, help: str) -> Commands:
+    parser = commands.add_parser(name, help=help, description=help)
+    return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
+def _add_model_options(parser: Parser) -> None:
+    parser.add_argument("--model", metavar="PATH", help="a GGUF file or the name of a known model")
+    parser.add_argument("--threads", type=_positive, metavar="N", help="default: physical cores")
+    parser.add_argument("--ctx", type=_positive, metavar="N", help="context length in tokens")
+
+
+def _add_ask(commands: Commands) -> None:
+    ask = _command(commands, "ask", "Answer a question about documents, with citations")
+    ask.add_argument("files", nargs="*", metavar="FILE", help="PDF files the conversation is about")
+    ask.add_argument("-q", "--question", required=True, metavar="TEXT")
+    ask.add_argument("--conversation", metavar="NAME", help="continue it, or begin it under this name")
+    ask.add_argument(
+        "--mode", choices=("whole", "retrieve", "auto"), help="read all, or look passages up; default: auto"
+    )
+    ask.add_argument("--max-tokens", type=_positive, metavar="N", help="length of the answer")
+    ask.add_argument("--temperature", type=float, metavar="T", help="0: always the likeliest word")
+    ask.add_argument("--seed", type=int, metavar="N")
+    _add_model_options(ask)
+
+
+def _add_start(commands: Commands) -> None:
+    start = _command(commands, "start", "Answer a question over the sample document, then open the window")
+    start.add_argument("--no-window", action="store_true", help="only the answer on the terminal")
+
+
+def _add_index(commands: Commands) -> None:
+    actions = _group(commands, "index", "The documents in the library")
+    add = _command(actions, "add", "Take PDF files into the library")
+    add.add_argument("files", nargs="+", metavar="FILE")
+    add.add_argument("--words-only", action="store_true", help="no vectors: searched by words only")
+    add.add_argument("--password", metavar="TEXT", help="for a protected file")
+    _command(actions, "ls", "List the documents")
+    report = _command(actions, "report", "What could be read of each page")
+    report.add_argument("file", metavar="FILE", help="a PDF file, or the name of a document")
+    search = _command(actions, "search", "Find passages")
+    search.add_argument("text", metavar="TEXT")
+    search.add_argument("--document", action="append", metavar="NAME", help="only in this one (repeatable)")
+    search.add_argument("--top", type=_positive, default=10, metavar="K")
+
+
+def _add_cache(commands: Commands) -> None:
+    actions = _group(commands, "cache", "What is kept of what the model has read")
+    _command(actions, "ls", "Kept state by conversation")
+    _command(actions, "stat", "Sizes of the store")
+    _command(actions, "verify", "Check every page of the store")
+    _command(actions, "gc", "Remove what nobody needs")
+
+
+def _add_model(commands: Commands) -> None:
+    actions = _group(commands, "model", "Models")
+    _command(actions, "ls", "List the models")
+    info = _command(actions, "info", "What a model file says about itself")
+    info.add_argument("file", nargs="?", metavar="FILE", help="default: the chosen model")
+    fetch = _command(actions, "fetch", "Get a model: 'starter', or owner/repo/file.gguf from the hub")
+    fetch.add_argument("what", metavar="WHAT")
+    logits = _command(actions, "logits", "Logits of a list of tokens, for comparisons")
+    logits.add_argument("file", metavar="FILE")
+    logits.add_argument("--tokens", required=True, metavar="TOKENS.json", help="a list of ids")
+    logits.add_argument("--out", required=True, metavar="OUT.npz")
+    logits.add_argument("--greedy", type=int, default=0, metavar="N", help="also the N ids that follow")
+    logits.add_argument("--backend", choices=BACKENDS, default="cpu")
+    logits.add_argument("--kv", choices=KV_TYPES, default="f16")
+    logits.add_argument("--threads", type=_positive, metavar="N")
+
+
+def _add_bench(commands: Commands) -> None:
+    actions = _group(commands, "bench", "Measure this machine")
+    sweep = _command(actions, "sweep", "Prompt and answer rates over the depth of the context")
+    sweep.add_argument("--prompt", type=_positive, default=512, metavar="N")
+    sweep.add_argument("--generate", type=_positive, default=32, metavar="N")
+    _add_model_options(sweep)

@@ -1,0 +1,131 @@
+"""A workspace for one command: events come through a queue, progress goes to standard error."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from app.cli.console import Console
+from app.core.errors import Cancelled, UserError
+from app.core.events import (
+    FetchProgress,
+    ImportDone,
+    ImportFailed,
+    ImportProgress,
+    Notice,
+    WorkspaceEvent,
+)
+from app.core.paths import Paths
+from app.core.settings import Settings, load_settings
+from app.core.workspace import Workspace
+from engine.messages import ModelFailed, ModelLoaded, ModelLoading
+from rag.types import Document
+
+WAIT_S = 0.2  # how soon an interrupt is seen
+
+
+class Session:
+    """What commands do with a workspace, one thing after another."""
+
+    def __init__(self, console: Console, settings: Settings | None = None) -> None:
+        self.console = console
+        self.notices: list[Notice] = []
+        self._events: queue.SimpleQueue[WorkspaceEvent] = queue.SimpleQueue()
+        paths = Paths.default()
+        self.workspace = Workspace(paths, self._events.put, settings, wait_for_vectors=True, make_vectors=False)
+
+    def events(self) -> Iterator[WorkspaceEvent]:
+        """As they come; notices and progress are shown on the way."""
+        while True:
+            try:
+                event = self._events.get(timeout=WAIT_S)
+            except queue.Empty:
+                continue
+            self._show(event)
+            yield event
+
+    def import_file(self, path: Path, password: str | None = None) -> Document:
+        """Takes a document in as far as its words. Raises the UserError of a failed import."""
+        job = self.workspace.import_document(path, password)
+        try:
+            for event in self.events():
+                if isinstance(event, ImportDone) and event.job == job:
+                    return event.document
+                if isinstance(event, ImportFailed) and event.job == job:
+                    raise event.error
+        except KeyboardInterrupt:
+            self.workspace.cancel_import(job)
+            raise
+        raise AssertionError("events never end")
+
+    def model_path(self, wanted: str | None) -> Path:
+        """The wanted model, the remembered one, or the starter model, which is fetched when there is none."""
+        models = self.workspace.models
+        if wanted is not None and wanted != "starter":
+            return models.resolve(wanted)
+        chosen = None if wanted else models.chosen
+        return chosen or self.fetch("starter")
+
+    def fetch(self, what: str) -> Path:
+        def shown(done: int, total: int) -> None:
+            self.console.progress(_bytes_line(what, done, total))
+
+        path = self.workspace.models.fetch(what, shown)
+        self.console.clear()
+        return path
+
+    def wait_for_model(self) -> ModelLoaded:
+        for event in self.events():
+            if isinstance(event, ModelLoaded):
+                return event
+            if isinstance(event, ModelFailed):
+                raise UserError(event.what, event.why, event.next)
+        raise AssertionError("events never end")
+
+    def notice(self, what: str, why: str, next: str) -> None:
+        self._show(Notice(what, why, next))
+
+    def _show(self, event: WorkspaceEvent) -> None:
+        if isinstance(event, Notice):
+            self.notices.append(event)
+            self.console.note(" ".join(part for part in (event.what, event.why, event.next) if part))
+        elif isinstance(event, ImportProgress):
+            p = event.progress
+            self.console.progress(f"Reading {p.path.name}: {p.phase} {p.done:,} of {p.total:,}")
+        elif isinstance(event, FetchProgress):
+            self.console.progress(_bytes_line(event.what, event.done, event.total))
+        elif isinstance(event, ModelLoading):
+            self.console.progress(f"Loading {event.path.name}: {event.stage}")
+
+
+@contextmanager
+def open_session(console: Console, settings: Settings | None = None) -> Iterator[Session]:
+    """Closed in any case: turns stopped, state saved."""
+    session = Session(console, settings)
+    try:
+        yield session
+    except Cancelled as stopped:
+        raise KeyboardInterrupt from stopped
+    finally:
+        session.workspace.close()
+
+
+def stored_settings(change: Callable[[Settings], Settings]) -> Settings:
+    """The reader's preferences with those of this command line on top; the latter are not stored."""
+    settings, _ = load_settings(Paths.default().settings)
+    return change(settings)
+
+
+def with_engine_options(settings: Settings, **options: Any) -> Settings:
+    """Options that were given (not None) replace those of the engine."""
+    given = {key: value for key, value in options.items() if value is not None}
+    return replace(settings, engine=replace(settings.engine, **given))
+
+
+def _bytes_line(what: str, done: int, total: int) -> str:
+    of = f" of {total / 1e6:,.0f}" if total else ""
+    return f"Downloading {what}: {done / 1e6:,.0f}{of} MB"

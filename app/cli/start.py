@@ -1,0 +1,41 @@
+"""`pagekeep start`: the first minute. A question over the sample document on the terminal, then the window."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from contextlib import ExitStack
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from app.cli.ask import answer, open_conversation, report
+from app.cli.commands import has_display, open_window
+from app.cli.console import Console
+from app.cli.session import Session, open_session
+
+SAMPLE = "pagekeep-sample.pdf"
+CONVERSATION = "First steps"
+QUESTION = "How long is a deleted conversation kept in the trash?"
+
+
+def run(options: Namespace, console: Console) -> None:
+    with open_session(console) as session, ExitStack() as stack:
+        sample = stack.enter_context(as_file(files("assets") / "sample" / SAMPLE))
+        ask_about_sample(session, sample)
+    if options.no_window or console.as_json:
+        return
+    if has_display():
+        open_window()
+    else:
+        console.note("There is no display, so no window opens: go on with 'pagekeep ask FILE -q QUESTION'.")
+
+
+def ask_about_sample(session: Session, sample: Path) -> None:
+    console = session.console
+    document = session.import_file(sample)
+    session.workspace.load_model(session.model_path(None))
+    loaded = session.wait_for_model()
+    console.clear()
+    console.text(f"{document.name}, {document.pages} pages; {loaded.name}")
+    console.text(f"> {QUESTION}")
+    conversation = open_conversation(session, CONVERSATION, [document])
+    report(console, answer(session, conversation, QUESTION), conversation)
