@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kernels.native_program import LINEAR_TYPES, NativeProgram
+from kernels.native_program import NativeProgram
 
 from engine.gguf import GgufFile, TensorInfo
 from engine.kv.layout import PageLayout
@@ -29,6 +29,9 @@ from kernels.program import (
 )
 
 T = TypeVar("T")
+
+# F32, F16, Q4_0, Q4_1, Q8_0, BF16: what the native kernels multiply with.
+LINEAR_TYPES = frozenset({0, 1, 2, 3, 8, 30})
 
 
 @dataclass(frozen=True)
