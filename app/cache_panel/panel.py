@@ -1,0 +1,220 @@
+"""The Cache tab: tokens and bytes by tier, sharing, saving, and the price of losing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.core.errors import as_user_error
+from app.services import Services
+from app.widgets.bars import Part, StackBar
+from app.widgets.cards import EmptyState, button, label
+from app.widgets.format import about, ago, count, plural, size
+from engine.messages import ConversationId, StateReport
+
+_ROWS = (
+    "Tokens",
+    "In memory",
+    "On disk only",
+    "Must be read",
+    "Not saved yet",
+    "Last saved",
+    "Shared",
+    "To rebuild",
+)
+_HELP = {
+    "Tokens": "Tokens of this conversation, documents included",
+    "In memory": "Ready at once",
+    "On disk only": "Comes back in moments, without reading",
+    "Must be read": "Would go through the model again",
+    "Not saved yet": "Would have to be read again after a crash",
+    "Shared": "Other conversations use the same state; it is kept once",
+    "To rebuild": "Reading everything again would take this long here",
+}
+
+
+def token_parts(report: StateReport) -> list[Part]:
+    missing = missing_tokens(report)
+    return [
+        Part("in memory", report.tokens_memory, count(report.tokens_memory), "bar_restore"),
+        Part("on disk", report.tokens_disk_only, count(report.tokens_disk_only), "bar_decode"),
+        Part("must be read", missing, count(missing), "bar_prefill"),
+    ]
+
+
+def byte_parts(report: StateReport) -> list[Part]:
+    return [
+        Part("memory", report.bytes_memory, size(report.bytes_memory), "bar_restore"),
+        Part("disk", report.bytes_disk, size(report.bytes_disk), "bar_decode"),
+    ]
+
+
+def missing_tokens(report: StateReport) -> int:
+    return max(0, report.tokens - report.tokens_memory - report.tokens_disk_only)
+
+
+def values(report: StateReport) -> dict[str, str]:
+    others = len(report.shared_with)
+    shared = (
+        f"{size(report.bytes_shared)} with {plural(others, 'other conversation')}" if others else "with none"
+    )
+    return {
+        "Tokens": count(report.tokens),
+        "In memory": count(report.tokens_memory),
+        "On disk only": count(report.tokens_disk_only),
+        "Must be read": count(missing_tokens(report)),
+        "Not saved yet": count(report.tokens_unsaved),
+        "Last saved": ago(report.last_saved) if report.last_saved is not None else "never",
+        "Shared": shared,
+        "To rebuild": about(report.rebuild_seconds) if report.rebuild_seconds > 0 else "not measured yet",
+    }
+
+
+class CachePanel(QWidget):
+    """Signals: fork_wanted (the reader wants a copy that shares this state)."""
+
+    fork_wanted = Signal()
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+        self._conversation: ConversationId | None = None
+        self._report: StateReport | None = None
+        self._values = {name: QLabel("–") for name in _ROWS}
+        self._tokens = StackBar(services.theme)
+        self._bytes = StackBar(services.theme)
+        self._headline = label("", "title")
+        self._stack = QStackedWidget()
+        self._refresh = QTimer(self, singleShot=True, interval=120)
+        self._refresh.timeout.connect(self._ask)
+        self._lay_out()
+
+    def show_conversation(self, conversation: ConversationId | None) -> None:
+        if conversation != self._conversation:
+            self._conversation, self._report = conversation, None
+            self._stack.setCurrentIndex(0)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Asks for new numbers; many calls in a row ask once."""
+        if self._conversation is not None:
+            self._refresh.start()
+
+    def show_state(self, report: StateReport) -> None:
+        if report.conversation != self._conversation:
+            return
+        self._report = report
+        self._stack.setCurrentIndex(1 if report.tokens else 0)
+        self._headline.setText(headline(report))
+        self._tokens.show_parts(token_parts(report), report.tokens)
+        self._bytes.show_parts(byte_parts(report))
+        for name, value in values(report).items():
+            self._values[name].setText(value)
+            self._values[name].setAccessibleName(f"{name}: {value}")
+
+    # --- actions ----------------------------------------------------------------------------------
+    def save(self) -> None:
+        self._do(self._services.workspace.save_state, "Saving this conversation's state.")
+
+    def drop(self, disk: bool) -> None:
+        where = "memory and disk" if disk else "memory"
+        self._do(
+            lambda id: self._services.workspace.drop_state(id, disk=disk), f"State dropped from {where}."
+        )
+
+    def _do(self, act: Callable[[ConversationId], object], said: str) -> None:
+        conversation = self._conversation
+        if conversation is None:
+            return
+        self._services.tasks.write(
+            lambda: act(conversation), lambda _: self._services.toasts.say(said), self._failed
+        )
+        QTimer.singleShot(400, self, self.refresh)
+
+    def _ask(self) -> None:
+        conversation, workspace = self._conversation, self._services.workspace
+        if conversation is not None:
+            self._services.tasks.read(lambda: workspace.request_state(conversation), None, lambda _: None)
+
+    def _failed(self, error: Exception) -> None:
+        told = as_user_error(error)
+        self._services.toasts.say(f"{told.what} {told.why}")
+
+    # --- building ---------------------------------------------------------------------------------
+    def _lay_out(self) -> None:
+        empty = EmptyState(
+            self._services.theme,
+            "memory",
+            "No state yet",
+            "After the first question this shows what the model keeps of this conversation, and where.",
+        )
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(18, 16, 18, 16)
+        column.setSpacing(10)
+        column.addWidget(self._headline)
+        for name, bar in (("Tokens", self._tokens), ("Size by tier", self._bytes)):
+            column.addWidget(label(name, "section"))
+            column.addWidget(bar)
+        column.addSpacing(4)
+        column.addLayout(self._grid())
+        column.addSpacing(6)
+        column.addLayout(self._buttons())
+        column.addStretch(1)
+        scroll = QScrollArea(widgetResizable=True)
+        page.setObjectName("page")
+        scroll.setWidget(page)
+        self._stack.addWidget(empty)
+        self._stack.addWidget(scroll)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._stack)
+
+    def _grid(self) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(18)
+        grid.setVerticalSpacing(7)
+        grid.setColumnStretch(1, 1)
+        for row, name in enumerate(_ROWS):
+            title = label(name, "muted", wrap=False)
+            title.setToolTip(_HELP.get(name, ""))
+            self._values[name].setToolTip(_HELP.get(name, ""))
+            grid.addWidget(title, row, 0)
+            grid.addWidget(self._values[name], row, 1)
+        return grid
+
+    def _buttons(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(button("Save now", self.save, tip="Write what is not on disk yet"))
+        row.addWidget(button("Free memory", lambda: self.drop(False), tip="The state stays on disk"))
+        row.addWidget(
+            button(
+                "Drop", lambda: self.drop(True), tip="Delete what no other conversation uses; the text stays"
+            )
+        )
+        row.addWidget(
+            button("Fork", self.fork_wanted.emit, tip="A copy of the conversation that shares this state")
+        )
+        row.addStretch(1)
+        return row
+
+
+def headline(report: StateReport) -> str:
+    missing = missing_tokens(report)
+    if not missing:
+        where = "in memory" if not report.tokens_disk_only else "kept; part of it comes back from disk"
+        return f"Everything is {where}. Nothing will be read again."
+    wait = report.rebuild_seconds * missing / report.tokens if report.tokens else 0.0
+    cost = f", {about(wait)}" if wait > 0 else ""
+    return f"{plural(missing, 'token')} must be read on return{cost}."

@@ -1,0 +1,189 @@
+"""Where the question is written, with its price below: new tokens, expected wait, and room in the context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
+
+from app.chat.meter import Meter
+from app.core.records import Price
+from app.widgets.theme import Theme
+
+PRICE_DELAY_MS = 220
+DRAFT_DELAY_MS = 700
+MOST_LINES = 9
+
+
+class Editor(QPlainTextEdit):
+    """Enter sends unless an input method is composing; Shift+Enter makes a new line; grows with its text."""
+
+    send = Signal()
+    focused = Signal(bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("composer")
+        self.setAccessibleName("Question")
+        self.setTabChangesFocus(True)
+        self.setPlaceholderText("Ask about your documents")
+        self.document().setDocumentMargin(2)
+        self._composing = False
+        self.textChanged.connect(self._grow)
+        self._grow()
+
+    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
+        self._composing = bool(event.preeditString())
+        super().inputMethodEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        plain_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not (
+            event.modifiers() & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier)
+        )
+        if plain_enter and not self._composing:
+            self.send.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return source.hasText() and not source.hasUrls()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focused.emit(True)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.focused.emit(False)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._grow()
+
+    def _grow(self) -> None:
+        lines = min(max(2, int(self.document().size().height())), MOST_LINES)
+        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + 12)
+
+
+class Composer(QWidget):
+    """Signals:
+    sent: the reader sends this text.
+    stopped: the reader stops the running answer.
+    price_wanted: the draft settled; its price should be shown (argument: text).
+    draft_changed: the draft settled and should be kept (argument: text).
+    """
+
+    sent = Signal(str)
+    stopped = Signal()
+    price_wanted = Signal(str)
+    draft_changed = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._running = False
+        self._blocked = ""
+        self.editor = Editor()
+        self.editor.send.connect(self._send)
+        self.editor.focused.connect(self._show_focus)
+        self.editor.textChanged.connect(self._changed)
+        self._button = QToolButton(iconSize=QSize(20, 20))
+        self._button.clicked.connect(self._press)
+        self.meter = Meter(theme)
+        self._price_timer = _timer(self, PRICE_DELAY_MS, lambda: self.price_wanted.emit(self.text()))
+        self._draft_timer = _timer(self, DRAFT_DELAY_MS, lambda: self.draft_changed.emit(self.text()))
+        self._box = QWidget()
+        self._lay_out()
+        theme.changed.connect(self._show_button)
+        self._show_button()
+
+    def text(self) -> str:
+        return self.editor.toPlainText()
+
+    def show_draft(self, text: str) -> None:
+        """Another conversation's draft; not a change by the reader."""
+        self.editor.blockSignals(True)
+        self.editor.setPlainText(text)
+        self.editor.blockSignals(False)
+        self.editor.moveCursor(self.editor.textCursor().MoveOperation.End)
+        self.editor._grow()
+        self._draft_timer.stop()
+        self._price_timer.start()
+        self._show_button()
+
+    def take_unsaved_draft(self) -> str | None:
+        """The draft when it has not been handed over yet, None otherwise."""
+        if not self._draft_timer.isActive():
+            return None
+        self._draft_timer.stop()
+        return self.text()
+
+    def set_running(self, running: bool) -> None:
+        self._running = running
+        self._show_button()
+
+    def block(self, reason: str) -> None:
+        """Nothing can be sent because of `reason`; an empty one lifts it."""
+        self._blocked = reason
+        self._show_button()
+
+    def show_price(self, price: Price | None) -> None:
+        self.meter.show_price(price, bool(self.text().strip()))
+
+    def price_again(self) -> None:
+        self._price_timer.start()
+
+    def _lay_out(self) -> None:
+        self._box.setObjectName("composerBox")
+        self._box.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        inside = QHBoxLayout(self._box)
+        inside.setContentsMargins(8, 4, 6, 4)
+        inside.addWidget(self.editor, 1)
+        inside.addWidget(self._button, 0, Qt.AlignmentFlag.AlignBottom)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(20, 4, 20, 10)
+        layout.setSpacing(6)
+        layout.addWidget(self._box)
+        layout.addWidget(self.meter)
+
+    def _changed(self) -> None:
+        self._price_timer.start()
+        self._draft_timer.start()
+        self._show_button()
+
+    def _press(self) -> None:
+        if self._running:
+            self.stopped.emit()
+        else:
+            self._send()
+
+    def _send(self) -> None:
+        text = self.text().strip()
+        if not text or self._running or self._blocked:
+            return
+        self._draft_timer.stop()
+        self.show_draft("")
+        self.sent.emit(text)
+
+    def _show_button(self) -> None:
+        name = "Stop the answer (Esc)" if self._running else self._blocked or "Send (Enter)"
+        able = self._running or (bool(self.text().strip()) and not self._blocked)
+        self._button.setEnabled(able)
+        icon = "stop" if self._running else "send"
+        self._button.setIcon(self._theme.icon(icon, "accent" if able else "faint"))
+        self._button.setToolTip(name)
+        self._button.setAccessibleName(name)
+
+    def _show_focus(self, focused: bool) -> None:
+        self._box.setProperty("active", focused)
+        self._box.style().unpolish(self._box)
+        self._box.style().polish(self._box)
+
+
+def _timer(owner: Composer, interval: int, act: Callable[[], object]) -> QTimer:
+    timer = QTimer(owner, singleShot=True, interval=interval)
+    timer.timeout.connect(act)
+    return timer

@@ -1,0 +1,134 @@
+"""Above the transcript: title, documents of the conversation as chips, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+
+from app.core.records import Conversation, Mode
+from app.widgets.elided import ElidedLabel
+from app.widgets.flow import FlowLayout
+from app.widgets.theme import Theme
+
+_MODES: tuple[tuple[Mode, str, str], ...] = (
+    ("auto", "Auto", "Whole documents where they fit the context, passages otherwise"),
+    ("whole", "Whole", "Read the documents completely, once"),
+    ("passages", "Passages", "Find passages for each question"),
+)
+
+
+class Chip(QWidget):
+    """A document of the conversation. Signals: opened, removed (argument: document id)."""
+
+    opened = Signal(int)
+    removed = Signal(int)
+
+    def __init__(self, theme: Theme, document: int, name: str) -> None:
+        super().__init__()
+        self.setObjectName("chip")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setMaximumWidth(230)
+        open_button = QToolButton(icon=theme.icon("document"), iconSize=QSize(14, 14), toolTip=f"Open {name}")
+        open_button.setAccessibleName(f"Open {name}")
+        open_button.clicked.connect(lambda: self.opened.emit(document))
+        text = ElidedLabel(name, Qt.TextElideMode.ElideMiddle)
+        text.setToolTip(name)
+        remove = QToolButton(icon=theme.icon("close"), iconSize=QSize(12, 12))
+        remove.setToolTip("Later questions do not look into it")
+        remove.setAccessibleName(f"Remove {name} from this conversation")
+        remove.clicked.connect(lambda: self.removed.emit(document))
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(7, 2, 5, 2)
+        layout.setSpacing(4)
+        for part in (open_button, text, remove):
+            layout.addWidget(part)
+        self.setFixedHeight(24)
+
+
+class ModeSwitch(QWidget):
+    """Auto | Whole | Passages. Signals: chosen (argument: Mode)."""
+
+    chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAccessibleName("How documents are read")
+        self._group = QButtonGroup(self)
+        self._buttons: dict[Mode, QToolButton] = {}
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        for mode, name, tip in _MODES:
+            made = QToolButton(text=name, checkable=True, toolTip=tip)
+            made.setProperty("kind", "segment")
+            made.setAccessibleName(f"{name}: {tip}")
+            made.clicked.connect(lambda _=False, mode=mode: self.chosen.emit(mode))
+            self._group.addButton(made)
+            self._buttons[mode] = made
+            layout.addWidget(made)
+
+    def show_mode(self, mode: Mode) -> None:
+        self._buttons[mode].setChecked(True)
+
+
+class Header(QWidget):
+    """Signals: those of chips and switch, and `attach` with the button it came from."""
+
+    opened = Signal(int)
+    removed = Signal(int)
+    mode_chosen = Signal(str)
+    attach = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._shown: tuple[tuple[int, str], ...] | None = None
+        self._title = ElidedLabel()
+        self._title.setProperty("role", "title")
+        self.modes = ModeSwitch()
+        self.modes.chosen.connect(self.mode_chosen)
+        self._chips = QWidget()
+        self._flow = FlowLayout(self._chips)
+        top = QHBoxLayout()
+        top.setSpacing(12)
+        top.addWidget(self._title, 1)
+        top.addWidget(self.modes)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(20, 10, 20, 8)
+        layout.setSpacing(8)
+        layout.addLayout(top)
+        layout.addWidget(self._chips)
+        font = self._title.font()
+        font.setPointSizeF(font.pointSizeF() + 1.5)
+        font.setBold(True)
+        self._title.setFont(font)
+        theme.changed.connect(self._redraw)
+
+    def show_conversation(self, conversation: Conversation, documents: Sequence[tuple[int, str]]) -> None:
+        """`documents`: id and name, in the order of attaching."""
+        self._title.setText(conversation.title or "New conversation")
+        self._title.setToolTip(self._title.text())
+        self.modes.show_mode(conversation.mode)
+        if tuple(documents) != self._shown:
+            self._shown = tuple(documents)
+            self._fill()
+
+    def _fill(self) -> None:
+        self._flow.clear()
+        for document, name in self._shown or ():
+            chip = Chip(self._theme, document, name)
+            chip.opened.connect(self.opened)
+            chip.removed.connect(self.removed)
+            self._flow.addWidget(chip)
+        add = QToolButton(icon=self._theme.icon("attach"), iconSize=QSize(14, 14), text=" Add document")
+        add.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        add.setFixedHeight(24)
+        add.clicked.connect(lambda: self.attach.emit(add))
+        self._flow.addWidget(add)
+        self._chips.updateGeometry()
+
+    def _redraw(self) -> None:
+        if self._shown is not None:
+            self._fill()

@@ -1,0 +1,84 @@
+"""The context meter: what the next question costs and how full the context is, before it is sent."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from app.core.records import Price
+from app.widgets.bars import Part, StackBar
+from app.widgets.cards import label, set_role
+from app.widgets.format import about, count, plural
+from app.widgets.theme import Theme
+
+
+def price_words(price: Price, has_text: bool) -> str:
+    """`1,240 new tokens, ~3 s; 3,100 of 8,192 used`."""
+    used = f"{count(price.total)} of {count(price.context)} used"
+    if not has_text:
+        return used
+    wait = f", {about(price.seconds)}" if price.seconds is not None else ""
+    bound = "up to " if price.passage_tokens else ""
+    return f"{bound}{plural(price.new_tokens, 'new token')}{wait}; {used}"
+
+
+class Meter(QWidget):
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._words = label("", "muted", wrap=False)
+        self._bar = StackBar(theme, legend=False, height=6)
+        self._bar.setFixedWidth(110)
+        self._bar.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._warning = label("", "bad")
+        self._warning.hide()
+        row = QHBoxLayout()
+        row.setSpacing(10)
+        row.addWidget(self._words)
+        row.addStretch(1)
+        row.addWidget(self._bar, 0, Qt.AlignmentFlag.AlignVCenter)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 0, 4, 0)
+        layout.setSpacing(3)
+        layout.addWidget(self._warning)
+        layout.addLayout(row)
+        self.setAccessibleName("Context meter")
+
+    def show_price(self, price: Price | None, has_text: bool) -> None:
+        self._bar.setVisible(price is not None)
+        if price is None:
+            self._words.setText("")
+            self._warning.hide()
+            return
+        self._words.setText(price_words(price, has_text))
+        self._words.setToolTip(_detail(price))
+        parts = [
+            Part("reused", price.reused_tokens, count(price.reused_tokens), "bar_restore"),
+            Part("new", price.new_tokens, count(price.new_tokens), "bar_prefill"),
+        ]
+        self._bar.show_parts(parts, price.context)
+        self._warning.setVisible(price.overflow)
+        self._warning.setText(_overflow_words(price))
+        set_role(self._words, "bad" if price.overflow else "muted")
+        self.setAccessibleDescription(self._words.text())
+
+    def say(self, text: str) -> None:
+        """Instead of a price: why there is none."""
+        self._bar.hide()
+        self._warning.hide()
+        self._words.setText(text)
+        set_role(self._words, "muted")
+
+
+def _overflow_words(price: Price) -> str:
+    return f"Too long for the context by {plural(price.over_by, 'token')}. {price.what_would_drop}".strip()
+
+
+def _detail(price: Price) -> str:
+    lines = [
+        f"Reused from memory: {plural(price.reused_memory, 'token')}",
+        f"Reused from disk: {plural(price.reused_disk, 'token')}",
+        f"New: {plural(price.new_tokens, 'token')}",
+    ]
+    if price.passage_tokens:
+        lines.append(f"of which passages, at most: {count(price.passage_tokens)}")
+    return "\n".join(lines)

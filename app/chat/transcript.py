@@ -1,0 +1,222 @@
+"""The messages of one conversation, newest at the bottom.
+
+Only the newest messages become widgets at once; older ones follow in idle time and when the reader scrolls
+up, without moving what is on the screen. The view follows the newest text only while it is at the bottom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from app.chat.message_view import AnswerView, QuestionView
+from app.core.errors import UserError
+from app.core.events import TurnPhase
+from app.core.records import Message
+from app.widgets.theme import Theme
+
+COLUMN_WIDTH = 820
+AT_ONCE = 4
+IN_IDLE_TIME = 24
+AT_BOTTOM = 6
+
+
+class Transcript(QScrollArea):
+    """Signals: those of AnswerView, for the newest answer."""
+
+    opened = Signal(object)
+    link = Signal(str)
+    regenerate = Signal()
+    go_on = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._views: list[QuestionView | AnswerView] = []
+        self._older: list[Message] = []
+        self._live: AnswerView | None = None
+        self._following = True
+        self._from_bottom: int | None = None
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Conversation")
+        self._page = QWidget()
+        self._page.setObjectName("page")
+        self._column = QVBoxLayout(self._page)
+        self._column.setSpacing(4)
+        self._column.addStretch(1)
+        self.setWidget(self._page)
+        self._jump = QPushButton("Newest", self, icon=theme.icon("down"))
+        self._jump.setToolTip("Jump to the newest message (Ctrl+End)")
+        self._jump.clicked.connect(self.jump_to_newest)
+        self._jump.hide()
+        self._idle = QTimer(self, interval=0)
+        self._idle.timeout.connect(self._add_older)
+        bar = self.verticalScrollBar()
+        bar.rangeChanged.connect(self._keep_place)
+        bar.valueChanged.connect(self._scrolled)
+        theme.changed.connect(self._redraw)
+
+    # --- content ----------------------------------------------------------------------------------
+    def show_messages(self, messages: Sequence[Message]) -> None:
+        """Replaces everything; the newest is in view."""
+        self._clear()
+        self._following, self._from_bottom = True, None
+        split = max(0, len(messages) - AT_ONCE)
+        self._older = list(messages[:split])
+        for message in messages[split:]:
+            self._append(self._make(message))
+        self._mark_last()
+        if self._older:
+            self._idle.start()
+
+    def add_question(self, message: Message) -> None:
+        self._append(QuestionView(self._theme, message))
+        self.jump_to_newest()
+
+    def begin_answer(self, message: Message) -> AnswerView:
+        """A new running answer, or the last one when it goes on or starts again."""
+        last = self._views[-1] if self._views else None
+        if isinstance(last, AnswerView):
+            if last.message.id == message.id:
+                self._live = last
+            else:
+                self._remove(last)
+                self._live = None
+        if self._live is None or self._live not in self._views:
+            self._live = self._connected(AnswerView(self._theme, message))
+            self._append(self._live)
+        self._mark_last(none=True)
+        self._live.begin()
+        self.jump_to_newest()
+        return self._live
+
+    def show_phase(self, phase: TurnPhase) -> None:
+        if self._live is not None:
+            self._live.show_phase(phase)
+
+    def append_text(self, delta: str) -> None:
+        if self._live is not None:
+            self._live.append(delta)
+
+    def finish(self, message: Message) -> None:
+        if self._live is not None:
+            self._live.finish(message)
+            self._live = None
+
+    def fail(self, error: UserError, retry: Callable[[], object]) -> None:
+        if self._live is not None:
+            self._live.fail(error, retry)
+            self._live = None
+
+    @property
+    def answers(self) -> list[AnswerView]:
+        return [view for view in self._views if isinstance(view, AnswerView)]
+
+    # --- place ------------------------------------------------------------------------------------
+    def place(self) -> int | None:
+        """Distance of the view from the bottom, None while it follows the newest text."""
+        bar = self.verticalScrollBar()
+        return None if self._following else bar.maximum() - bar.value()
+
+    def restore_place(self, from_bottom: int | None) -> None:
+        self._following = from_bottom is None
+        self._from_bottom = from_bottom
+        while self._older and from_bottom is not None and len(self._views) < IN_IDLE_TIME:
+            self._add_older()
+        self._keep_place()
+
+    def jump_to_newest(self) -> None:
+        self._following, self._from_bottom = True, None
+        self._keep_place()
+
+    def _keep_place(self) -> None:
+        bar = self.verticalScrollBar()
+        if self._following:
+            bar.setValue(bar.maximum())
+        elif self._from_bottom is not None:
+            bar.setValue(bar.maximum() - self._from_bottom)
+        self._jump.setVisible(not self._following)
+
+    def _scrolled(self, value: int) -> None:
+        bar = self.verticalScrollBar()
+        self._following = value >= bar.maximum() - AT_BOTTOM
+        self._jump.setVisible(not self._following)
+        if value < self.viewport().height() and self._older:
+            self._idle.start()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        side = max(20, (self.viewport().width() - COLUMN_WIDTH) // 2)
+        self._column.setContentsMargins(side, 16, side, 12)
+        size = self._jump.sizeHint()
+        self._jump.resize(size)
+        self._jump.move((self.width() - size.width()) // 2, self.height() - size.height() - 10)
+
+    # --- widgets ----------------------------------------------------------------------------------
+    def _make(self, message: Message) -> QuestionView | AnswerView:
+        if message.role == "user":
+            return QuestionView(self._theme, message)
+        return self._connected(AnswerView(self._theme, message))
+
+    def _connected(self, view: AnswerView) -> AnswerView:
+        view.opened.connect(self.opened)
+        view.link.connect(self.link)
+        view.regenerate.connect(self.regenerate)
+        view.go_on.connect(self.go_on)
+        return view
+
+    def _append(self, view: QuestionView | AnswerView) -> None:
+        self._views.append(view)
+        self._column.insertWidget(self._column.count() - 1, view)
+
+    def _add_older(self) -> None:
+        """One older message above; what the reader looks at stays where it is."""
+        near_top = self.verticalScrollBar().value() < self.viewport().height()
+        if not self._older or (len(self._views) >= IN_IDLE_TIME and not near_top):
+            self._idle.stop()
+            return
+        bar = self.verticalScrollBar()
+        if not self._following:
+            self._from_bottom = bar.maximum() - bar.value()
+        view = self._make(self._older.pop())
+        self._views.insert(0, view)
+        self._column.insertWidget(0, view)
+        self._page.layout().activate()
+        if not self._older:
+            self._idle.stop()
+        QTimer.singleShot(0, self, self._let_go)
+
+    def _let_go(self) -> None:
+        self._from_bottom = None
+
+    def _mark_last(self, none: bool = False) -> None:
+        answers = self.answers
+        for view in answers[-2:]:
+            view.set_last(not none and view is answers[-1] and view is self._views[-1])
+
+    def _remove(self, view: QuestionView | AnswerView) -> None:
+        self._views.remove(view)
+        self._column.removeWidget(view)
+        view.hide()
+        view.deleteLater()
+
+    def _clear(self) -> None:
+        self._idle.stop()
+        self._live = None
+        self._older = []
+        for view in list(self._views):
+            self._remove(view)
+
+    def _redraw(self) -> None:
+        """Colours are part of the rich text, so a change of theme builds the settled messages again."""
+        live, place = self._live, self.place()
+        messages = [*self._older, *(view.message for view in self._views if view is not live)]
+        text = live.text() if live is not None else ""
+        self.show_messages(messages)
+        if live is not None:
+            self.begin_answer(live.message).append(text)
+        self.restore_place(place)

@@ -1,0 +1,1 @@
+"""Documents: the list, imports with progress, the intake report."""

@@ -1,0 +1,1 @@
+"""The model manager: which model answers, and how to get another."""

@@ -1,0 +1,67 @@
+"""Shown in the chat while there is no model: what a model is for, and three ways to get one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.core.errors import as_user_error
+from app.models.fetch import FetchView
+from app.services import Services
+from app.widgets.cards import ErrorCard, button, label
+
+
+class ModelOffer(QWidget):
+    """Signals: manager_wanted (the model manager should open)."""
+
+    manager_wanted = Signal()
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+        self.setObjectName("offerCard")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._fetch = FetchView(services)
+        self._fetch.failed.connect(self.show_error)
+        self._errors = QVBoxLayout()
+        self._buttons = QWidget()
+        row = QHBoxLayout(self._buttons)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(button("Get the starter model (98 MB)", self.get_starter, "primary"))
+        row.addWidget(button("Open a GGUF file…", self._choose))
+        row.addWidget(button("More…", self.manager_wanted.emit, "flat"))
+        row.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(18, 16, 18, 16)
+        layout.setSpacing(8)
+        layout.addWidget(label("A language model answers your questions, on this machine.", "title"))
+        layout.addWidget(
+            label("There is none yet. The starter is small and quick; larger models answer better.", "muted")
+        )
+        layout.addLayout(self._errors)
+        layout.addWidget(self._fetch)
+        layout.addWidget(self._buttons)
+        self.setMaximumWidth(560)
+
+    def get_starter(self) -> None:
+        self._clear()
+        self._fetch.start("starter")
+
+    def show_error(self, error: Exception) -> None:
+        self._clear()
+        self._errors.addWidget(ErrorCard(self._services.theme, as_user_error(error)))
+
+    def _choose(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Open a model", "", "GGUF models (*.gguf);;All files (*)")
+        if name:
+            self._clear()
+            workspace = self._services.workspace
+            self._services.tasks.write(lambda: workspace.load_model(Path(name)), None, self.show_error)
+
+    def _clear(self) -> None:
+        while (item := self._errors.takeAt(0)) is not None:
+            if item.widget() is not None:
+                item.widget().hide()
+                item.widget().deleteLater()

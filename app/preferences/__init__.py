@@ -1,0 +1,1 @@
+"""Preferences, applied at once; the list of shortcuts; the about box."""

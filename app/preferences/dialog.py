@@ -1,0 +1,256 @@
+"""One page of preferences. Every change is stored and acts at once; engine settings act when a model loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QGroupBox,
+    QHBoxLayout,
+    QScrollArea,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.core.settings import Settings
+from app.services import Services
+from app.widgets.cards import button, label
+from app.widgets.theme import ThemeChoice
+
+GB = 1 << 30
+APPLY_DELAY_MS = 300
+Changed = Callable[[object], None]
+
+
+@dataclass(frozen=True)
+class Number:
+    """One preference that is a number. `step` 0: a whole number."""
+
+    name: str
+    field: str
+    low: float
+    high: float
+    step: float = 0.0
+    suffix: str = ""
+    hint: str = ""
+
+
+_SAMPLING = (
+    Number("Temperature", "temperature", 0, 2, 0.05, hint="0 always takes the likeliest word"),
+    Number("Top-k", "top_k", 0, 1000, hint="0: no limit"),
+    Number("Top-p", "top_p", 0.01, 1, 0.01),
+    Number("Min-p", "min_p", 0, 1, 0.01),
+    Number("Repetition penalty", "repetition_penalty", 0.5, 2, 0.05, hint="1: none"),
+    Number("Frequency penalty", "frequency_penalty", -2, 2, 0.1),
+    Number("Presence penalty", "presence_penalty", -2, 2, 0.1),
+    Number("Seed", "seed", 0, 2**31 - 1, hint="0: every answer has its own"),
+    Number("Longest answer", "max_tokens", 16, 65536, suffix=" tokens"),
+)
+_DOCUMENTS = (
+    Number("Passages per question", "passages", 1, 50),
+    Number("Text per question", "passage_tokens", 128, 65536, suffix=" tokens"),
+    Number("Kept free for answers", "answer_reserve", 128, 65536, suffix=" tokens"),
+    Number(
+        "Read whole up to", "whole_tokens", 0, 1 << 20, suffix=" tokens", hint="0: whatever fits the context"
+    ),
+)
+_ENGINE = (
+    Number("Threads", "threads", 0, 512, hint="0: one per physical core"),
+    Number("Context", "context", 0, 1 << 20, suffix=" tokens", hint="0: the model's own"),
+    Number("Prefill chunk", "prefill_chunk", 32, 8192, suffix=" tokens"),
+)
+KV_TYPES = ("f16", "bf16", "f32", "q8")
+
+
+class PreferencesDialog(QDialog):
+    """Signals: theme_chosen (argument: ThemeChoice)."""
+
+    theme_chosen = Signal(str)
+
+    def __init__(self, services: Services, theme: ThemeChoice, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._services = services
+        self._settings: Settings = services.workspace.settings
+        self.setWindowTitle("Preferences")
+        self.resize(620, 640)
+        self._reload_hint = label("Engine settings act when the model loads again.", "muted")
+        self._apply_timer = QTimer(self, singleShot=True, interval=APPLY_DELAY_MS)
+        self._apply_timer.timeout.connect(self._store)
+        page = QWidget()
+        page.setObjectName("page")
+        column = QVBoxLayout(page)
+        column.setContentsMargins(20, 12, 20, 12)
+        column.setSpacing(12)
+        for made in (self._look(theme), self._answers(), self._documents(), self._engine(), self._budgets()):
+            column.addWidget(made)
+        column.addStretch(1)
+        scroll = QScrollArea(widgetResizable=True)
+        scroll.setWidget(page)
+        close = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        close.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(scroll, 1)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(20, 8, 20, 12)
+        foot.addWidget(close)
+        layout.addLayout(foot)
+
+    def done(self, result: int) -> None:
+        if self._apply_timer.isActive():
+            self._apply_timer.stop()
+            self._store()
+        super().done(result)
+
+    # --- groups -----------------------------------------------------------------------------------
+    def _look(self, theme: ThemeChoice) -> QGroupBox:
+        choice = QComboBox()
+        for key, name in (("system", "Like the system"), ("light", "Light"), ("dark", "Dark")):
+            choice.addItem(name, key)
+        choice.setCurrentIndex(choice.findData(theme))
+        choice.currentIndexChanged.connect(lambda: self.theme_chosen.emit(choice.currentData()))
+        return _group("Look", [("Theme", choice, "")])
+
+    def _answers(self) -> QGroupBox:
+        sampling = self._settings.sampling
+        return self._numbers("Answers", sampling, _SAMPLING, self._sampling)
+
+    def _documents(self) -> QGroupBox:
+        return self._numbers("Documents", self._settings, _DOCUMENTS, self._field)
+
+    def _engine(self) -> _Group:
+        engine = self._settings.engine
+        group = self._numbers("Engine", engine, _ENGINE, self._engine_field)
+        form = group.layout()
+        for name, field in (("K state", "kv_type_k"), ("V state", "kv_type_v")):
+            _add_row(form, name, _choice(KV_TYPES, getattr(engine, field), self._engine_field(field)), "")
+        row = QHBoxLayout()
+        row.addWidget(self._reload_hint, 1)
+        row.addWidget(button("Load the model again", self._reload))
+        form.addRow(row)
+        return group
+
+    def _budgets(self) -> QGroupBox:
+        engine = self._settings.engine
+
+        def budget(name: str) -> Callable[[float], None]:
+            return lambda value: self._engine_field(name)(int(value * GB))
+
+        memory = _real(engine.ram_budget_bytes / GB, 0.1, 4096, 0.5, budget("ram_budget_bytes"), " GB")
+        disk = _real(engine.disk_budget_bytes / GB, 0.1, 65536, 1, budget("disk_budget_bytes"), " GB")
+        rows = [
+            ("Memory for state", memory, ""),
+            ("Disk for state", disk, "conversations come back from here"),
+        ]
+        return _group("Budgets", rows)
+
+    def _numbers(
+        self, title: str, record: object, rows: tuple[Number, ...], changer: Callable[[str], Changed]
+    ) -> _Group:
+        made = []
+        for row in rows:
+            value, change = getattr(record, row.field), changer(row.field)
+            if row.step:
+                widget: QWidget = _real(value, row.low, row.high, row.step, change, row.suffix)
+            else:
+                widget = _whole(value, int(row.low), int(row.high), change, row.suffix)
+            made.append((row.name, widget, row.hint))
+        return _group(title, made)
+
+    # --- changes ----------------------------------------------------------------------------------
+    def _field(self, name: str) -> Callable[[object], None]:
+        def change(value: object) -> None:
+            self._settings = replace(self._settings, **{name: value})
+            self._apply_timer.start()
+
+        return change
+
+    def _sampling(self, name: str) -> Callable[[object], None]:
+        def change(value: object) -> None:
+            self._field("sampling")(replace(self._settings.sampling, **{name: value}))
+
+        return change
+
+    def _engine_field(self, name: str) -> Callable[[object], None]:
+        def change(value: object) -> None:
+            self._field("engine")(replace(self._settings.engine, **{name: value}))
+
+        return change
+
+    def _store(self) -> None:
+        new, workspace = self._settings, self._services.workspace
+        names = ("engine", "sampling", "passages", "passage_tokens", "answer_reserve", "whole_tokens")
+        changes = {name: getattr(new, name) for name in names}
+        self._services.tasks.write(lambda: workspace.update_settings(**changes))
+
+    def _reload(self) -> None:
+        self._apply_timer.stop()
+        self._store()
+        workspace = self._services.workspace
+        self._services.tasks.write(lambda: workspace.load_model())
+
+
+class _Group(QGroupBox):
+    """A titled box whose layout is a form."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self._form = QFormLayout(self)
+        self._form.setContentsMargins(12, 14, 12, 10)
+        self._form.setHorizontalSpacing(18)
+        self._form.setVerticalSpacing(8)
+
+    def layout(self) -> QFormLayout:
+        return self._form
+
+
+def _group(title: str, rows: list[tuple[str, QWidget, str]]) -> _Group:
+    group = _Group(title)
+    for name, widget, hint in rows:
+        _add_row(group.layout(), name, widget, hint)
+    return group
+
+
+def _add_row(form: QFormLayout, name: str, widget: QWidget, hint: str) -> None:
+    widget.setAccessibleName(name)
+    widget.setFixedWidth(150)
+    row = QHBoxLayout()
+    row.addWidget(widget)
+    row.addSpacing(8)
+    row.addWidget(label(hint, "muted"), 1)
+    title = label(name, wrap=False)
+    title.setMinimumWidth(160)
+    form.addRow(title, row)
+
+
+def _whole(value: int, low: int, high: int, changed: Callable[[int], None], suffix: str = "") -> QSpinBox:
+    made = QSpinBox(minimum=low, maximum=high, value=value, suffix=suffix, groupSeparatorShown=True)
+    made.setKeyboardTracking(False)
+    made.valueChanged.connect(changed)
+    return made
+
+
+def _real(
+    value: float, low: float, high: float, step: float, changed: Callable[[float], None], suffix: str = ""
+) -> QDoubleSpinBox:
+    made = QDoubleSpinBox(minimum=low, maximum=high, singleStep=step, decimals=2, suffix=suffix)
+    made.setValue(value)
+    made.setKeyboardTracking(False)
+    made.valueChanged.connect(lambda new: changed(round(new, 4)))
+    return made
+
+
+def _choice(values: tuple[str, ...], value: str, changed: Callable[[str], None]) -> QComboBox:
+    made = QComboBox()
+    made.addItems(list(values))
+    made.setCurrentText(value)
+    made.currentTextChanged.connect(changed)
+    return made

@@ -1,0 +1,99 @@
+"""A turn's report as bars and lines of text. No widgets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from app.core.records import Message, TurnReport
+from app.widgets.bars import Part
+from app.widgets.format import count, duration, plural, rate, size
+
+_PHASES = (
+    ("queue", "queue", "bar_queue"),
+    ("retrieve", "retrieve", "bar_retrieve"),
+    ("restore", "restore", "bar_restore"),
+    ("remove", "remove", "bar_first"),
+    ("prefill", "prefill", "bar_prefill"),
+    ("decode", "decode", "bar_decode"),
+    ("save", "save", "bar_save"),
+)
+_REUSED_COLORS = ("bar_restore", "bar_decode")
+_COMPUTED_COLORS = ("bar_prefill", "bar_first", "bar_retrieve", "bar_queue", "warn")
+
+
+def time_parts(report: TurnReport) -> list[Part]:
+    """Phases after each other. First token is no phase of its own: it ends the prefill."""
+    times = report.timings_ms
+    return [
+        Part(name, getattr(times, key), duration(getattr(times, key) / 1000), color)
+        for key, name, color in _PHASES
+        if getattr(times, key) > 0
+    ]
+
+
+def token_parts(report: TurnReport) -> list[Part]:
+    """Reused by origin, computed by reason."""
+    reused = report.tokens.reused
+    parts = [
+        Part("reused from memory", reused.memory, count(reused.memory), _REUSED_COLORS[0]),
+        Part("reused from disk", reused.disk, count(reused.disk), _REUSED_COLORS[1]),
+    ]
+    for number, computed in enumerate(report.tokens.computed):
+        color = _COMPUTED_COLORS[min(number, len(_COMPUTED_COLORS) - 1)]
+        parts.append(Part(f"computed: {computed.reason}", computed.tokens, count(computed.tokens), color))
+    return parts
+
+
+def total_ms(report: TurnReport) -> float:
+    return sum(part.value for part in time_parts(report))
+
+
+def lines(report: TurnReport) -> list[tuple[str, str]]:
+    """Names and values for the table of numbers."""
+    times, tokens = report.timings_ms, report.tokens
+    computed = sum(part.tokens for part in tokens.computed)
+    pairs = [
+        ("First token", duration(times.first_token / 1000) if times.first_token else ""),
+        ("Prefill", _with_rate(computed, times.prefill)),
+        ("Decode", _with_rate(tokens.generated, times.decode)),
+        ("Restore", duration(times.restore / 1000) if times.restore else ""),
+        ("Reading avoided", duration(report.saved_ms / 1000) if report.saved_ms > 0 else ""),
+        ("Shared with others", plural(tokens.reused.of_which_shared, "token") if tokens.reused.total else ""),
+        ("Read from disk", size(report.bytes_read) if report.bytes_read else ""),
+        ("Written to disk", size(report.bytes_written) if report.bytes_written else ""),
+        ("Documents", _pages(report)),
+        ("Ended", report.finish_reason.replace("_", " ")),
+        ("Model", report.model),
+    ]
+    return [(name, value) for name, value in pairs if value]
+
+
+def as_json(messages: Sequence[Message]) -> str:
+    """The turns, oldest first; no text of question or answer."""
+    turns = [
+        {
+            "message": message.id,
+            "created": message.created,
+            "state": message.state,
+            "report": message.report.to_json(),
+        }
+        for message in messages
+        if message.report is not None
+    ]
+    return json.dumps(turns, indent=2)
+
+
+def _with_rate(tokens: int, milliseconds: float) -> str:
+    if not tokens:
+        return ""
+    speed = rate(tokens, milliseconds)
+    return ", ".join(part for part in (plural(tokens, "token"), speed) if part)
+
+
+def _pages(report: TurnReport) -> str:
+    if not report.pages_in_context:
+        return ""
+    pages = sum(len(use.pages) for use in report.pages_in_context)
+    how = "read whole" if all(use.whole for use in report.pages_in_context) else "in passages"
+    return f"{plural(pages, 'page')} {how}"
