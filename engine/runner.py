@@ -57,7 +57,8 @@ class Runner:
 
     def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Logits [vocabulary] of one final hidden vector [channels]."""
-        return self._backend.head(hidden.reshape(1, -1))[0]
+        logits: npt.NDArray[np.float32] = self._backend.head(hidden.reshape(1, -1))[0]
+        return logits
 
 
 def _batch(runs: Rows[RowRun], cancel: npt.NDArray[np.uint8]) -> StepBatch:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -116,20 +117,25 @@ class Scheduler:
 
     def _admit(self) -> None:
         for turn in self._in_order(Phase.WAITING)[: max(0, MAX_RUNNING - self.running)]:
-            self._guard(turn, lambda turn=turn: self._admission.begin(turn))
+            self._guard(turn, partial(self._admission.begin, turn))
         for turn in self._in_order(Phase.RESTORING):
-            self._guard(turn, lambda turn=turn: self._admission.poll(turn))
+            self._guard(turn, partial(self._admission.poll, turn))
 
     def _plan(self) -> list[tuple[Turn, RowRun]]:
         planned: list[tuple[Turn, RowRun]] = []
         for turn in self._in_order(Phase.DECODE):
-            self._guard(turn, lambda turn=turn: planned.append((turn, _decode_run(turn))))
+            planned += self._guarded_run(turn, partial(_decode_run, turn))
         room = self._slice(decoding=bool(planned))
         for turn in self._in_order(Phase.PREFILL):
             if self._admission.may_compute(turn):
-                self._guard(turn, lambda turn=turn: planned.append((turn, _prefill_run(turn, room))))
+                planned += self._guarded_run(turn, partial(_prefill_run, turn, room))
                 break
         return planned
+
+    def _guarded_run(self, turn: Turn, make: Callable[[], RowRun]) -> list[tuple[Turn, RowRun]]:
+        runs: list[tuple[Turn, RowRun]] = []
+        self._guard(turn, lambda: runs.append((turn, make())))
+        return runs
 
     def _sample_kept(self) -> bool:
         """Turns whose prompt is cached to its end, hidden vector included, need no step for their first token."""
