@@ -1,0 +1,40 @@
+"""A vocabulary of 262,144 tokens: the header and its strings are there in under half a second."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from engine.gguf import GgufFile, MetadataArray
+from tests.engine.gguf_bytes import ARRAY, F32, I32, STRING, gguf, pair
+
+TOKENS = 262_144
+LIMIT_SECONDS = 0.5  # measured 0.18 on two shared cores, 0.07 of it for opening
+
+
+def test_large_vocabulary_opens_quickly(tmp_path: Path) -> None:
+    lengths = np.random.default_rng(0).integers(0, 12, TOKENS)
+    words = [f"▁{i:x}" + "x" * int(length) for i, length in enumerate(lengths)]
+    path = tmp_path / "vocabulary.gguf"
+    keys = [
+        pair("tokenizer.ggml.tokens", ARRAY, (STRING, words)),
+        pair("tokenizer.ggml.scores", ARRAY, (F32, [0.5] * TOKENS)),
+        pair("tokenizer.ggml.token_type", ARRAY, (I32, [1] * TOKENS)),
+        pair("tokenizer.ggml.merges", ARRAY, (STRING, [word + " y" for word in words])),
+    ]
+    path.write_bytes(gguf(keys))
+    del keys
+    assert min(_seconds(path, words) for _ in range(3)) < LIMIT_SECONDS
+
+
+def _seconds(path: Path, words: list[str]) -> float:
+    started = time.perf_counter()
+    with GgufFile.open(path) as file:
+        tokens = file.metadata["tokenizer.ggml.tokens"]
+        assert isinstance(tokens, MetadataArray)
+        found = tokens.strings()
+        seconds = time.perf_counter() - started
+    assert found == words
+    return seconds
