@@ -105,7 +105,7 @@ def _open(shelf: Shelf, job: Job, part: Path, plain: Path) -> Contents:
     try:
         with Extraction(part, job.password, job.cancelled, limits=shelf.limits) as extraction:
             contents = extraction.contents()
-        if contents.encrypted:
+        if contents.encrypted and job.password is not None:
             private_file(plain)
             with Extraction(part, job.password, job.cancelled, save_as=plain, limits=shelf.limits) as extraction:
                 extraction.contents()

@@ -133,7 +133,7 @@ def vector_scores(source: Source, query: str, documents: Sequence[Document]) -> 
 
 def _placed(db: Database, parts: Sequence[tuple[float, DocumentId, int]]) -> Iterable[tuple[int, PageKey, float]]:
     rows = db.tuples(
-        "SELECT id, document_id, page_index, ordinal FROM windows JOIN json_each(?) AS wanted"
+        "SELECT windows.id, document_id, page_index, ordinal FROM windows JOIN json_each(?) AS wanted"
         " ON document_id = json_extract(wanted.value, '$[0]') AND ordinal = json_extract(wanted.value, '$[1]')",
         (json.dumps([(document, row) for _, document, row in parts]),),
     )

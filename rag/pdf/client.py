@@ -105,9 +105,8 @@ class Extraction:
         """Pages from the running child up to the first failure, which is given as an unreadable page."""
         for index in wanted:
             message = self._next(self._limits.page_seconds)
-            if message is None or message["type"] != "page":
-                stalled = self._process is not None and self._process.alive()
-                reason = "took too long to read" if stalled else "made the PDF reader crash"
+            if message["type"] != "page":
+                reason = "took too long to read" if message["type"] == "stalled" else "made the PDF reader crash"
                 yield ExtractedPage(index, "", CharMap((), ()), "garbled", f"The page {reason}.")
                 return
             yield _page(message)
@@ -122,12 +121,12 @@ class Extraction:
         }
         self._process = _Process(self._command, request)
         message = self._next(self._limits.open_seconds)
-        if message is None or message["type"] != "open":
-            raise _open_error(self._path, message, self._process.alive())
+        if message["type"] != "open":
+            raise _open_error(self._path, message)
         return message
 
-    def _next(self, seconds: float) -> Message | None:
-        """Next frame; None when the child ended or nothing came in time."""
+    def _next(self, seconds: float) -> Message:
+        """Next frame; one of type "ended" or "stalled" when the child is gone or nothing came in time."""
         assert self._process is not None
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -138,7 +137,7 @@ class Extraction:
                 return self._process.frames.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 continue
-        return None
+        return {"type": "stalled"}
 
     def _stop(self) -> None:
         if self._process is not None:
@@ -147,10 +146,10 @@ class Extraction:
 
 
 class _Process:
-    """The child and a thread that reads its frames; `frames` ends with None."""
+    """The child and a thread that reads its frames; the last one is of type "ended"."""
 
     def __init__(self, command: Sequence[str], request: Message) -> None:
-        self.frames: queue.Queue[Message | None] = queue.Queue(maxsize=32)
+        self.frames: queue.Queue[Message] = queue.Queue(maxsize=32)
         self._stopping = threading.Event()
         self._child = subprocess.Popen(
             list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -165,9 +164,6 @@ class _Process:
         self._reader = threading.Thread(target=self._read, name="pdf-frames", daemon=True)
         self._reader.start()
 
-    def alive(self) -> bool:
-        return self._child.poll() is None
-
     def kill(self) -> None:
         self._stopping.set()
         self._child.kill()
@@ -180,9 +176,9 @@ class _Process:
         assert self._child.stdout is not None
         while (frame := _frame(self._child.stdout)) is not None and self._put(frame):
             pass
-        self._put(None)
+        self._put({"type": "ended"})
 
-    def _put(self, frame: Message | None) -> bool:
+    def _put(self, frame: Message) -> bool:
         while not self._stopping.is_set():
             try:
                 self.frames.put(frame, timeout=POLL_SECONDS)
@@ -225,8 +221,8 @@ def _page(message: Message) -> ExtractedPage:
     return ExtractedPage(message["page"], message["text"], positions, message["kind"], message["reason"])
 
 
-def _open_error(path: Path, message: Message | None, alive: bool) -> DocumentError:
-    if message is not None and message["type"] == "error":
+def _open_error(path: Path, message: Message) -> DocumentError:
+    if message["type"] == "error":
         return DocumentError(f"{path.name} cannot be opened.", message["message"], kind=message["kind"])
-    why = "Opening it took too long." if alive else "It makes the PDF reader crash."
+    why = "Opening it took too long." if message["type"] == "stalled" else "It makes the PDF reader crash."
     return DocumentError(f"{path.name} cannot be opened.", why, "Try a copy of the file from its source.")

@@ -72,9 +72,9 @@ def answer(request: Message) -> Iterator[Message]:
         yield {"type": "error", "kind": ERROR_KINDS.get(code, "unreadable"), "message": str(error)}
         return
     try:
-        yield opened(document)
         if request.get("save_as"):
             document.save(request["save_as"], flags=raw.FPDF_REMOVE_SECURITY)
+        yield opened(document)
         wanted = request.get("pages")
         for index in range(len(document)) if wanted is None else wanted:
             yield page(document, index)

@@ -1,0 +1,113 @@
+"""Small PDFs written by hand, each showing what real ones do."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pypdf
+
+PICTURE = "<picture>"  # as a page's only line: the page is one grey picture, like a scan
+WORDS = (
+    "harbour lantern orchard engine ledger compass velvet granite river window copper meadow signal anchor "
+    "timber pepper saddle mirror bridge candle"
+).split()
+
+
+def pdf_bytes(pages: Sequence[Sequence[str]]) -> bytes:
+    """A PDF with one line of text per string, in Helvetica with WinAnsi encoding."""
+    objects = [b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>", _picture()]
+    numbers = []
+    for lines in pages:
+        content = _content(lines)
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
+        objects.append(
+            b"<< /Type /Page /Parent 1 0 R /MediaBox [0 0 595 842] /Contents %d 0 R"
+            b" /Resources << /Font << /F 2 0 R >> /XObject << /P 3 0 R >> >> >>" % len(objects)
+        )
+        numbers.append(len(objects))
+    kids = b" ".join(b"%d 0 R" % n for n in numbers)
+    objects[0] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, len(numbers))
+    objects.append(b"<< /Type /Catalog /Pages 1 0 R >>")
+    return _assembled(objects)
+
+
+def _picture() -> bytes:
+    return (
+        b"<< /Type /XObject /Subtype /Image /Width 2 /Height 2 /ColorSpace /DeviceGray /BitsPerComponent 8"
+        b" /Length 4 >>\nstream\n\x40\x80\xa0\xc0\nendstream"
+    )
+
+
+def _content(lines: Sequence[str]) -> bytes:
+    if list(lines) == [PICTURE]:
+        return b"q 595 0 0 842 0 0 cm /P Do Q"
+    out = [b"BT /F 11 Tf 14 TL 60 780 Td"]
+    for line in lines:
+        escaped = line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+        out.append(b"(%s) Tj T*" % escaped.encode("cp1252"))
+    return b"\n".join([*out, b"ET"])
+
+
+def _assembled(objects: Sequence[bytes]) -> bytes:
+    data = bytearray(b"%PDF-1.5\n")
+    offsets = []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(data))
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    start = len(data)
+    data += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    data += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    data += b"trailer << /Size %d /Root %d 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
+        len(objects) + 1,
+        len(objects),
+        start,
+    )
+    return bytes(data)
+
+
+def write_pdf(path: Path, pages: Sequence[Sequence[str]]) -> Path:
+    path.write_bytes(pdf_bytes(pages))
+    return path
+
+
+def book(pages: int, seed: int = 1) -> list[list[str]]:
+    """Pages of made-up sentences; every page has one word of its own, `page<n>mark`."""
+    state = seed
+    made = []
+    for number in range(pages):
+        lines = [f"Chapter {number // 4 + 1} of the made book", f"This leaf carries the word page{number}mark."]
+        for _ in range(14):
+            picked = []
+            for _ in range(9):
+                state = (state * 1103515245 + 12345) % 2**31
+                picked.append(WORDS[state // 65536 % len(WORDS)])
+            lines.append(" ".join(picked).capitalize() + ".")
+        made.append([*lines, str(number + 1)])
+    return made
+
+
+def encrypted(data: bytes, user: str, owner: str = "owner") -> bytes:
+    """AES-256; with an empty user password only the owner's permissions are locked."""
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(data))
+    writer.encrypt(user, owner, algorithm="AES-256")
+    return _written(writer)
+
+
+def with_outline(data: bytes, entries: Sequence[tuple[str, int]], roman_pages: int = 0) -> bytes:
+    """Adds outline entries (title, page) and roman labels for the first pages."""
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(data))
+    for title, page in entries:
+        writer.add_outline_item(title, page)
+    if roman_pages:
+        writer.set_page_label(0, roman_pages - 1, style="/r")
+        writer.set_page_label(roman_pages, len(writer.pages) - 1, style="/D", start=1)
+    return _written(writer)
+
+
+def _written(writer: pypdf.PdfWriter) -> bytes:
+    out = io.BytesIO()
+    writer.write(out)
+    writer.close()
+    return out.getvalue()

@@ -1,0 +1,130 @@
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pypdfium2
+import pytest
+
+from assets import sample_pdf
+from rag.errors import IntakeCancelled
+from rag.pdf.client import Extraction, Limits
+from tests.rag import pdf_files
+
+MISBEHAVE = """
+import os, time
+import rag.pdf.worker as worker
+read = worker.page
+def page(document, index):
+    if index in {crash}:
+        os._exit(9)
+    if index in {hang}:
+        time.sleep(60)
+    return read(document, index)
+worker.page = page
+worker.main()
+"""
+
+
+def misbehaving(tmp_path: Path, crash: tuple[int, ...] = (), hang: tuple[int, ...] = ()) -> tuple[str, str]:
+    script = tmp_path / "worker.py"
+    script.write_text(MISBEHAVE.format(crash=crash, hang=hang))
+    return sys.executable, str(script)
+
+
+def test_text_labels_and_outline_of_the_sample() -> None:
+    with Extraction(sample_pdf()) as extraction:
+        contents = extraction.contents()
+        (page,) = extraction.pages([4])
+    assert contents.pages == 10
+    assert contents.labels[:5] == ("i", "ii", "iii", "1", "2")
+    assert [(e.title, e.page_index, e.level) for e in contents.outline if "trash" in e.title] == [
+        ("3.1 The trash", 5, 1)
+    ]
+    assert page.kind == "text"
+    assert "which has a\nsecond computer with" in page.text  # broken as "comp-" / "uter" in the PDF
+
+
+def test_positions_are_pdfium_character_indices() -> None:
+    with Extraction(sample_pdf()) as extraction:
+        pages = list(extraction.pages(range(10)))
+    document = pypdfium2.PdfDocument(sample_pdf())
+    for page in pages:
+        loaded = document[page.page_index]
+        textpage = loaded.get_textpage()
+        for start in range(0, len(page.text) - 11, 37):
+            first, count = page.positions.span(start, 11)
+            raw = textpage.get_text_range(first, count).replace("\ufffe", "").replace("\r\n", "\n")
+            assert raw.strip("\r") == page.text[start : start + 11]
+        textpage.close()
+        loaded.close()
+    document.close()
+
+
+def test_a_page_that_crashes_the_reader_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(7))
+    with Extraction(path, command=misbehaving(tmp_path, crash=(2, 3))) as extraction:
+        pages = list(extraction.pages(range(7)))
+    assert [page.page_index for page in pages] == list(range(7))
+    assert [page.kind for page in pages] == ["text", "text", "garbled", "garbled", "text", "text", "text"]
+    assert "crash" in pages[2].reason
+
+
+def test_a_page_that_hangs_is_given_up(tmp_path: Path) -> None:
+    path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(4))
+    limits = Limits(page_seconds=1.5)
+    with Extraction(path, limits=limits, command=misbehaving(tmp_path, hang=(1,))) as extraction:
+        pages = list(extraction.pages(range(4)))
+    assert [page.kind for page in pages] == ["text", "garbled", "text", "text"]
+    assert "too long" in pages[1].reason
+
+
+def test_cancelling_kills_the_reader_at_once(tmp_path: Path) -> None:
+    path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(4))
+    stop = threading.Event()
+    command = misbehaving(tmp_path, hang=(1,))
+    with Extraction(path, cancelled=stop.is_set, command=command) as extraction:
+        pages = extraction.pages(range(4))
+        next(pages)
+        stop.set()
+        start = time.monotonic()
+        with pytest.raises(IntakeCancelled):
+            next(pages)
+    assert time.monotonic() - start < 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="address space limits are POSIX")
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    greedy = tmp_path / "worker.py"
+    greedy.write_text(
+        "import rag.pdf.worker as worker\n"
+        "read = worker.page\n"
+        "worker.page = lambda document, index: (bytearray(3 << 30), read(document, index))[1]\n"
+        "worker.main()\n"
+    )
+    path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(2))
+    limits = Limits(memory_bytes=2 << 30)
+    with Extraction(path, limits=limits, command=(sys.executable, str(greedy))) as extraction:
+        pages = list(extraction.pages([0, 1]))
+    assert [page.kind for page in pages] == ["garbled", "garbled"]
+
+
+def test_the_worker_runs_from_any_folder(tmp_path: Path) -> None:
+    path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(1))
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        with Extraction(path) as extraction:
+            (page,) = extraction.pages([0])
+    finally:
+        os.chdir(before)
+    assert "page0mark" in page.text
+
+
+def test_scan_and_garbled_pages(tmp_path: Path) -> None:
+    thai = ["¡¨èÒÂ¤ÇÒÁÃÙéà¡ÕèÂÇ¡Ñº"] * 8
+    path = pdf_files.write_pdf(tmp_path / "a.pdf", [[pdf_files.PICTURE], thai, [], ["Plain words."] * 5])
+    with Extraction(path) as extraction:
+        kinds = [page.kind for page in extraction.pages(range(4))]
+    assert kinds == ["scan", "garbled", "empty", "text"]

@@ -1,0 +1,110 @@
+from pathlib import Path
+
+import pytest
+
+from assets import sample_pdf
+from rag import DocumentError, Library
+from tests.rag import pdf_files
+
+
+def refuse(library: Library, path: Path, password: str | None = None) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
+        library.add(path, password=password)
+    assert library.documents(include_trashed=True) == []
+    assert list((library.folder / "files").iterdir()) == []
+    assert path.name in caught.value.what
+    assert caught.value.next
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("data", "looks"),
+    [
+        (b"<!doctype html><title>404</title><h1>Not found</h1>", "a web page"),
+        (b"\x89PNG\r\n\x1a\n" + b"\0" * 40, "a PNG picture"),
+        (b"PK\x03\x04" + b"\0" * 40, "a ZIP archive"),
+        (b"GGUF" + b"\0" * 40, "a GGUF model"),
+        (b"Dear Sir,\nthis is a letter.\n", "a plain text file"),
+        (bytes(range(256)) * 2, "data of an unknown kind"),
+    ],
+)
+def test_what_is_no_pdf_is_named(library: Library, tmp_path: Path, data: bytes, looks: str) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(data)
+    error = refuse(library, path)
+    assert error.kind == "not_pdf"
+    assert looks in error.why
+
+
+def test_empty_file(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").touch()
+    assert refuse(library, tmp_path / "a.pdf").kind == "empty"
+
+
+def test_missing_file(library: Library, tmp_path: Path) -> None:
+    assert refuse(library, tmp_path / "nowhere.pdf").kind == "missing"
+
+
+def test_truncated_file(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "half.pdf"
+    path.write_bytes(sample_pdf().read_bytes()[:700])
+    assert refuse(library, path).kind == "truncated"
+
+
+def test_damaged_file(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.pdf"
+    path.write_bytes(b"%PDF-1.5\n" + b"garbage " * 100 + b"%%EOF\n")
+    assert refuse(library, path).kind == "unreadable"
+
+
+def test_no_pages(library: Library, tmp_path: Path) -> None:
+    path = pdf_files.write_pdf(tmp_path / "none.pdf", [])
+    assert refuse(library, path).kind == "zero_pages"
+
+
+def test_password(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "locked.pdf"
+    path.write_bytes(pdf_files.encrypted(pdf_files.pdf_bytes(pdf_files.book(3)), "secret"))
+    assert "needs a password" in refuse(library, path).what
+    assert "wrong" in refuse(library, path, "guess").what
+    document = library.add(path, password="secret")
+    assert "page2mark" in library.page_text(document.id, 2)
+    assert library.add(path) == document
+
+
+def test_the_stored_copy_of_a_protected_file_opens_without_password(library: Library, tmp_path: Path) -> None:
+    import pypdfium2
+
+    path = tmp_path / "locked.pdf"
+    path.write_bytes(pdf_files.encrypted(pdf_files.pdf_bytes(pdf_files.book(2)), "secret"))
+    stored = pypdfium2.PdfDocument(library.add(path, password="secret").path)
+    assert len(stored) == 2
+    stored.close()
+
+
+def test_owner_lock_opens(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "owner.pdf"
+    path.write_bytes(pdf_files.encrypted(pdf_files.pdf_bytes(pdf_files.book(2)), ""))
+    assert library.add(path).pages == 2
+
+
+def test_a_file_that_changes_while_it_is_copied(library: Library, tmp_path: Path) -> None:
+    path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(2))
+
+    def meddle(progress: object) -> None:
+        path.write_bytes(path.read_bytes().replace(b"page0mark", b"page9mark"))
+
+    import rag.ingest as ingest
+
+    job = ingest.Job(path, "0" * 64, None, meddle, lambda: False)
+    with pytest.raises(DocumentError, match="changed"):
+        ingest.take_in(library._shelf, job)
+    assert list((library.folder / "files").iterdir()) == []
+
+
+def test_a_document_of_scans_is_kept_and_says_so(library: Library, tmp_path: Path) -> None:
+    path = pdf_files.write_pdf(tmp_path / "scan.pdf", [[pdf_files.PICTURE]] * 3)
+    document = library.add(path)
+    assert document.unreadable_pages == (0, 1, 2)
+    assert [page.kind for page in library.report(document.id).pages] == ["scan"] * 3
+    assert library.search("harbour") == []
