@@ -2,16 +2,11 @@
 // then out = fma(float(block) * activation scale, d, out) and, with minima, out = fma(activation sum, m, out),
 // blocks ascending.
 #include "tile.h"
+#if defined(__AVX512VNNI__)
+#include "tile_avx512.h"
+#endif
 
 PK_BEGIN
-typedef float Results[kGroupTokens][kStripRows];
-
-static inline int32_t load_i32(const void* p) {
-    int32_t v;
-    __builtin_memcpy(&v, p, 4);
-    return v;
-}
-
 #if defined(__AVX512VNNI__)
 template <int N, ByteKind KIND>
 static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
@@ -21,22 +16,17 @@ static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Res
     const float* meta = group.meta;
     for (int b = 0; b < blocks; b++, data += kBlock * N, meta += 4 * N) {
         __m512i dots[N];
-        for (int i = 0; i < N; i++) {
-            if (KIND == kUnsignedMinus8) dots[i] = _mm512_set1_epi32(load_i32(meta + 2 * N + i));
-            else if (KIND == kUnsignedMinus128) dots[i] = _mm512_set1_epi32(load_i32(meta + 3 * N + i));
-            else dots[i] = _mm512_setzero_si512();
-        }
+        for (int i = 0; i < N; i++) dots[i] = zero_point<KIND>(meta, N, i);
         const uint8_t* q = tile.q + (size_t)512 * b;
 #pragma GCC unroll 8
         for (int j = 0; j < 8; j++) {
             const __m512i w = _mm512_loadu_si512(q + 64 * j);
 #pragma GCC unroll 8
             for (int i = 0; i < N; i++)
-                dots[i] = _mm512_dpbusd_epi32(dots[i], w, _mm512_set1_epi32(load_i32(data + 4 * (N * j + i))));
+                dots[i] = _mm512_dpbusd_epi32(dots[i], w, broadcast4(data + 4 * (N * j + i)));
         }
         const __m512 d = _mm512_loadu_ps(tile.d + 16 * b);
-        for (int i = 0; i < N; i++)
-            sums[i] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(dots[i]), _mm512_set1_ps(meta[i])), d, sums[i]);
+        for (int i = 0; i < N; i++) sums[i] = add_block(dots[i], meta[i], d, sums[i]);
         if (KIND == kUnsignedMin) {
             const __m512 m = _mm512_loadu_ps(tile.m + 16 * b);
             for (int i = 0; i < N; i++) sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(meta[N + i]), m, sums[i]);
@@ -141,23 +131,36 @@ static void finish_row(const LinearArgs& args, int token, int row, int rows, con
     }
 }
 
+// A strip at the end of the matrix is completed with zeros.
+static Strip whole_strip(const TensorView& weight, int first, int rows, uint8_t* copy) {
+    const uint8_t* data = weight.data + (size_t)first * weight.row_bytes;
+    if (rows == kStripRows) return Strip{data, weight.row_bytes};
+    __builtin_memcpy(copy, data, (size_t)rows * weight.row_bytes);
+    __builtin_memset(copy + (size_t)rows * weight.row_bytes, 0, (size_t)(kStripRows - rows) * weight.row_bytes);
+    return Strip{copy, weight.row_bytes};
+}
+
+static QuantGroup group_at(const LinearArgs& args, int token) {
+    const size_t cols = args.weight.cols;
+    return QuantGroup{const_cast<int8_t*>(args.quant) + token * cols,
+                      const_cast<float*>(args.quant_meta) + token * (cols / kBlock) * 4,
+                      imin(kGroupTokens, args.rows - token)};
+}
+
 void linear_quant_strip(const LinearArgs& args, int strip, uint8_t* scratch) {
     const TileFormat* format = tile_format(args.weight.type);
     const int cols = args.weight.cols, blocks = cols / kBlock;
     const int first = strip * kStripRows, rows = imin(kStripRows, args.weight.rows - first);
-    const uint8_t* row_data[kStripRows];
-    for (int r = 0; r < kStripRows; r++)
-        row_data[r] = args.weight.data + (size_t)imin(first + r, args.weight.rows - 1) * args.weight.row_bytes;
-    const Tile tile = {scratch, (float*)(scratch + (size_t)16 * cols),
-                       (float*)(scratch + (size_t)16 * cols + (size_t)64 * blocks)};
-    format->unpack(row_data, blocks, tile);
+    const Tile tile = {scratch, (float*)(scratch + (size_t)16 * cols), (float*)(scratch + (size_t)18 * cols)};
+    const Strip source = whole_strip(args.weight, first, rows, scratch + (size_t)20 * cols);
+    const bool direct = format->few && args.rows <= kGroupTokens;
+    if (!direct) format->unpack(source, blocks, tile);
     for (int token = 0; token < args.rows; token += kGroupTokens) {
-        const int n = imin(kGroupTokens, args.rows - token);
-        const QuantGroup group = {const_cast<int8_t*>(args.quant) + (size_t)token * cols,
-                                  const_cast<float*>(args.quant_meta) + (size_t)token * 4 * blocks, n};
+        const QuantGroup group = group_at(args, token);
         alignas(64) Results results;
-        dot_for(format->kind, n)(tile, blocks, group, results);
-        for (int i = 0; i < n; i++) finish_row(args, token + i, first, rows, results[i]);
+        if (direct) format->few[group.tokens - 1](source, blocks, group, results);
+        else dot_for(format->kind, group.tokens)(tile, blocks, group, results);
+        for (int i = 0; i < group.tokens; i++) finish_row(args, token + i, first, rows, results[i]);
     }
 }
 PK_END

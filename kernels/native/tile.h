@@ -10,16 +10,14 @@ struct Tile {
     float* m;
 };
 
+// 16 whole rows, `stride` bytes apart.
+struct Strip {
+    const uint8_t* data;
+    size_t stride;
+};
+
 // How the bytes of a tile read: value = d * (byte - zero) + m. AVX-512 multiplies unsigned bytes only.
 enum ByteKind { kUnsigned, kUnsignedMinus8, kUnsignedMin, kSigned, kUnsignedMinus128 };
-
-struct TileFormat {
-    int type;
-    int block_bytes;
-    ByteKind kind;
-    void (*unpack)(const uint8_t* const rows[kStripRows], int blocks, Tile tile);
-};
-const TileFormat* tile_format(int ggml_type);
 
 #if defined(__AVX512VNNI__)
 constexpr ByteKind kInt8 = kUnsignedMinus128;
@@ -28,4 +26,22 @@ constexpr uint8_t kInt8Flip = 0x80;
 constexpr ByteKind kInt8 = kSigned;
 constexpr uint8_t kInt8Flip = 0;
 #endif
+
+typedef float Results[kGroupTokens][kStripRows];
+typedef void (*DotStrip)(Strip strip, int blocks, const QuantGroup& group, Results results);
+
+struct TileFormat {
+    int type;
+    int block_bytes;
+    ByteKind kind;
+    void (*unpack)(Strip strip, int blocks, Tile tile);
+    const DotStrip* few;  // by number of tokens - 1: straight from the strip, or null where a tile is as good
+};
+const TileFormat* tile_format(int ggml_type);
+
+static inline int32_t load_i32(const void* p) {
+    int32_t v;
+    __builtin_memcpy(&v, p, 4);
+    return v;
+}
 PK_END
