@@ -7,7 +7,6 @@ import struct
 import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from engine.errors import EngineError
@@ -15,7 +14,7 @@ from engine.gguf import GgufFile, MetadataArray
 from engine.models.families import spec_from_gguf
 from engine.models.tensors import check_tensors
 from engine.tokenizer import Tokenizer
-from tests.engine.gguf_bytes import ARRAY, BOOL, F32, I32, STRING, U32, Tensor, gguf, pair
+from tests.engine.tiny_model import content, saved
 
 MUTANTS = 3000
 EDGES = [
@@ -37,42 +36,10 @@ EDGES = [
 ]
 
 
-def tiny_model() -> bytes:
-    """A whole llama model of 8 channels with a vocabulary of bytes."""
-    words = [chr(code) for code in range(0x21, 0x7F)] + ["ab", "<s>"]
-    keys = [
-        pair("general.architecture", STRING, "llama"),
-        pair("llama.block_count", U32, 1),
-        pair("llama.context_length", U32, 32),
-        pair("llama.embedding_length", U32, 8),
-        pair("llama.feed_forward_length", U32, 16),
-        pair("llama.attention.head_count", U32, 2),
-        pair("llama.attention.head_count_kv", ARRAY, (I32, [1])),
-        pair("llama.attention.layer_norm_rms_epsilon", F32, 1e-5),
-        pair("llama.rope.scaling.type", STRING, "yarn"),
-        pair("llama.rope.scaling.factor", F32, 4.0),
-        pair("tokenizer.ggml.model", STRING, "gpt2"),
-        pair("tokenizer.ggml.pre", STRING, "smollm"),
-        pair("tokenizer.ggml.tokens", ARRAY, (STRING, words)),
-        pair("tokenizer.ggml.token_type", ARRAY, (I32, [1] * (len(words) - 1) + [3])),
-        pair("tokenizer.ggml.merges", ARRAY, (STRING, ["a b"])),
-        pair("tokenizer.ggml.bos_token_id", U32, len(words) - 1),
-        pair("tokenizer.ggml.add_bos_token", BOOL, True),
-    ]
-    shapes = {
-        "token_embd.weight": (8, len(words)), "output_norm.weight": (8,), "blk.0.attn_norm.weight": (8,),
-        "blk.0.attn_q.weight": (8, 8), "blk.0.attn_k.weight": (8, 4), "blk.0.attn_v.weight": (8, 4),
-        "blk.0.attn_output.weight": (8, 8), "blk.0.ffn_norm.weight": (8,), "blk.0.ffn_gate.weight": (8, 16),
-        "blk.0.ffn_up.weight": (8, 16), "blk.0.ffn_down.weight": (16, 8),
-    }  # fmt: skip
-    tensors = [Tensor(name, shape, data=bytes(4 * int(np.prod(shape)))) for name, shape in shapes.items()]
-    return gguf(keys, tensors)
-
-
-def mutated(content: bytes, rng: random.Random) -> bytes:
+def mutated(original: bytes, rng: random.Random) -> bytes:
     """One to three changes: a bit, a byte, an edge number, a cut, a copied or removed stretch."""
-    data = bytearray(content)
-    header = len(content) - 3000  # most changes where they matter
+    data = bytearray(original)
+    header = original.index(b"blk.1.ffn_down")  # most changes where they matter
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(4, min(header, len(data)) if rng.random() < 0.9 else len(data))
         kind = rng.randrange(6)
@@ -107,17 +74,15 @@ def read_everything(path: Path) -> None:
 
 
 def test_the_unchanged_model_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "tiny.gguf"
-    path.write_bytes(tiny_model())
-    read_everything(path)
+    read_everything(saved(tmp_path))
 
 
 def test_mutants_raise_typed_errors_and_stay_small(tmp_path: Path) -> None:
-    content, rng, path = tiny_model(), random.Random(20), tmp_path / "mutant.gguf"
+    original, rng, path = content(), random.Random(20), tmp_path / "mutant.gguf"
     errors: list[EngineError] = []
     tracemalloc.start()
     for _ in range(MUTANTS):
-        path.write_bytes(mutated(content, rng))
+        path.write_bytes(mutated(original, rng))
         try:
             read_everything(path)
         except EngineError as error:
@@ -132,6 +97,6 @@ def test_mutants_raise_typed_errors_and_stay_small(tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", range(0, 640, 13))
 def test_every_truncation_is_refused(tmp_path: Path, length: int) -> None:
     path = tmp_path / "cut.gguf"
-    path.write_bytes(tiny_model()[:length])
+    path.write_bytes(content()[:length])
     with pytest.raises(EngineError):
         read_everything(path)
