@@ -12,6 +12,7 @@ from typing import TypeGuard
 
 import numpy as np
 
+from engine.kv import adopt
 from engine.kv.claims import Claims
 from engine.kv.conversations import Conversations
 from engine.kv.disk import DiskTier, Head, Notice, WriteRequest
@@ -109,11 +110,8 @@ class KvCache:
         """Key of the page the sequence computes next on its way through `tokens`; None if they do not fill
         it.
         """
-        size, start = self.layout.page_tokens, len(sequence.pages) * self.layout.page_tokens
-        if len(tokens) < start + size:
-            return None
-        page = Tokens(tokens.ids[start : start + size], tokens.roles[start : start + size])
-        return page_key(sequence.last_key, *arrays(page))
+        following = adopt.next_page(sequence, tokens)
+        return page_key(sequence.last_key, *following) if following else None
 
     def computing(self, sequence: Sequence, tokens: Tokens) -> Hashable | None:
         """Who computes the sequence's next page right now."""
@@ -124,17 +122,7 @@ class KvCache:
         """Extends the sequence along `tokens` by pages that became resident meanwhile; returns tokens
         gained.
         """
-        before = sequence.num_tokens
-        while (key := self.next_key(sequence, tokens)) is not None:
-            start = len(sequence.pages) * self.layout.page_tokens
-            stop = start + self.layout.page_tokens
-            page = self.tree.find(key, *arrays(Tokens(tokens.ids[start:stop], tokens.roles[start:stop])))
-            if page is None:
-                break
-            sequence.keep_first(start)
-            sequence._hold_pages([*sequence.pages, page])
-            self.tree.touch(page)
-        return sequence.num_tokens - before
+        return adopt.adopt(self.tree, sequence, tokens)
 
     # --- conversations ---
 
@@ -146,13 +134,15 @@ class KvCache:
         head.
         """
         self.poll()
+        if self.disk:
+            self.disk.refresh()  # what was evicted by another process has to be written again
         queued = sum(self._write(page, conversation) for page in sequence.pages)
         tail = self._keep_tail(sequence)
         queued += self._write(tail, conversation) if tail else 0
-        head = Head(
-            conversation, sequence.last_key, tail.key if tail else None, sequence.num_tokens, time.time()
-        )
+        head = Head(conversation, sequence.last_key, tail.key if tail else None, sequence.num_tokens, time.time())
         self.conversations.set_head(head)
+        if self.disk:
+            self.disk.touch([page.key for page in sequence.pages])
         self._touch(sequence)
         sequence.bytes_queued += queued
         return queued
@@ -172,9 +162,7 @@ class KvCache:
 
     def report(self, conversation: str, tokens: Tokens) -> StateNumbers:
         """The cache panel's numbers for the conversation's stored history."""
-        return state_numbers(
-            self.match(tokens), conversation, self.conversations, self.disk, self.pool.stride
-        )
+        return state_numbers(self.match(tokens), conversation, self.conversations, self.disk, self.pool.stride)
 
     def stat(self) -> CacheStat:
         self.poll()
@@ -252,11 +240,11 @@ class KvCache:
             self._abandoned.remove(restore)
 
     def _write(self, node: Node, conversation: str) -> int:
-        if self.disk is None or node.saved or node.writing:
+        if self.disk is None or node.writing:
             return 0
         record = self.disk.find(node.key)
-        if record is not None and record.parent == node.parent_key:
-            node.saved = True
+        node.saved = record is not None and record.parent == node.parent_key
+        if node.saved:
             return 0
         node.refs += 1
         node.writing = True
@@ -279,9 +267,7 @@ class KvCache:
             node.hidden = sequence.hidden
         return node
 
-    def _add(
-        self, sequence: Sequence, key: Key, ids: Ids, roles: Roles, buffer: PageBuffer, sealed: bool
-    ) -> Node:
+    def _add(self, sequence: Sequence, key: Key, ids: Ids, roles: Roles, buffer: PageBuffer, sealed: bool) -> Node:
         parent = sequence.pages[-1] if sequence.pages else None
         start = len(sequence.pages) * self.layout.page_tokens
         node = Node(key, parent, sequence.last_key, ids, roles, start, buffer, self.numerics, sealed)

@@ -16,11 +16,14 @@ from engine.kv.keys import Ids, Key, Roles
 
 @dataclass(frozen=True)
 class Location:
-    """Where one layer group of a page lies: a record of `length` bytes (header and payload) in a segment."""
+    """Where one layer group of a page lies: a record of `length` bytes in a segment, payload at `offset +
+    payload`.
+    """
 
     segment: str
     offset: int
     length: int
+    payload: int
 
 
 @dataclass(frozen=True)

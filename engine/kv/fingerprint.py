@@ -53,9 +53,7 @@ def describe(value: Any, path: str = "") -> str:
     if isinstance(value, tuple):
         return f"[{','.join(describe(item) for item in value)}]"
     if isinstance(value, float):
-        return float(
-            np.float32(value)
-        ).hex()  # what the kernels see; steady against the last bits of a library's pow
+        return float(np.float32(value)).hex()  # what the kernels see; steady against the last bits of a library's pow
     return f"{value!s}"
 
 

@@ -91,7 +91,10 @@ class PageLayout:
 
     def planes(self) -> tuple[Plane, ...]:
         """All planes, layer by layer in model order, K before V, data before scales."""
-        return tuple(plane for layer in self.layers for plane in _planes(layer, self.page_tokens))
+        return tuple(plane for layer in range(len(self.layers)) for plane in self.planes_of(layer))
+
+    def planes_of(self, layer: int) -> tuple[Plane, ...]:
+        return tuple(_planes(self.layers[layer], self.page_tokens))
 
     def sized(self, tokens: int) -> PageLayout:
         """The same layers for a record of `tokens` tokens: the packed form of a tail."""
@@ -117,13 +120,16 @@ def copy_rows(
     target: npt.NDArray[np.uint8],
     target_layout: PageLayout,
     tokens: int,
+    layers: Iterable[int] | None = None,
 ) -> None:
-    """Copies K and V of the first `tokens` tokens between payloads of the same layers, whatever their page
-    sizes.
+    """Copies K and V of the first `tokens` tokens between payloads of the same layers, whatever their page sizes.
+
+    `layers`: only these.
     """
-    for old, new in zip(source_layout.planes(), target_layout.planes(), strict=True):
-        rows = _rows(source, old, source_layout.page_tokens)
-        _rows(target, new, target_layout.page_tokens)[:, :tokens] = rows[:, :tokens]
+    for layer in range(len(source_layout.layers)) if layers is None else layers:
+        for old, new in zip(source_layout.planes_of(layer), target_layout.planes_of(layer), strict=True):
+            rows = _rows(source, old, source_layout.page_tokens)
+            _rows(target, new, target_layout.page_tokens)[:, :tokens] = rows[:, :tokens]
 
 
 def _rows(payload: npt.NDArray[np.uint8], plane: Plane, tokens: int) -> npt.NDArray[np.uint8]:

@@ -85,9 +85,7 @@ class PrefixMatch:
 class Matcher:
     """Looks prefixes up in memory, then in the disk tier's index."""
 
-    def __init__(
-        self, tree: PageTree, disk: DiskTier | None, root: Key, page_tokens: int, numerics: str
-    ) -> None:
+    def __init__(self, tree: PageTree, disk: DiskTier | None, root: Key, page_tokens: int, numerics: str) -> None:
         self._tree = tree
         self._disk = disk
         self._root = root

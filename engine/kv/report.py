@@ -66,9 +66,7 @@ def state_numbers(
         tokens_memory=match.memory_tokens,
         tokens_disk_only=match.disk_tokens,
         tokens_unsaved=sum(
-            n
-            for source, n in zip(sources, counts, strict=True)
-            if isinstance(source, Node) and not source.saved
+            n for source, n in zip(sources, counts, strict=True) if isinstance(source, Node) and not source.saved
         ),
         bytes_memory=page_bytes * len({id(node.buffer) for node in nodes}),
         bytes_disk=sum(record.bytes for record in records),

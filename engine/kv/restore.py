@@ -73,8 +73,8 @@ class Restore:
         sequence._hold_pages(pages)
         if len(pages) == len(self._match.pages) and self._match.partial:
             self._continue(sequence, self._match.partial, pages[-1] if pages else None)
-        if not self.failed:
-            sequence.hidden = self._match.hidden
+        if not self.failed and sequence.num_tokens == len(self._match.ids):
+            sequence.hidden = self._cache.hiddens.get(sequence.tail_key())
         sequence.bytes_read = self.bytes_read
         self.free()
         self._unhold()

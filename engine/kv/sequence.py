@@ -161,6 +161,12 @@ class Sequence:
 
     # --- used by the cache only ---
 
+    def extend(self, page: Node) -> None:
+        """Appends a sealed page in place of the tail."""
+        self.keep_first(len(self._pages) * self.page_tokens)
+        self._give_back(0)
+        self._hold_pages([*self._pages, page])
+
     def tail(self) -> tuple[Ids, Roles]:
         return np.array(self._ids, np.int32), np.array(self._roles, np.uint8)
 

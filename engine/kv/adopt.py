@@ -1,0 +1,29 @@
+"""Taking over pages that another sequence has computed meanwhile."""
+
+from __future__ import annotations
+
+from engine.kv.keys import Ids, Roles, arrays, page_key
+from engine.kv.sequence import Sequence
+from engine.kv.tree import PageTree
+from engine.messages import Tokens
+
+
+def next_page(sequence: Sequence, tokens: Tokens) -> tuple[Ids, Roles] | None:
+    """Ids and roles of the page that follows the sequence's sealed pages in `tokens`; None if they do not fill it."""
+    start = len(sequence.pages) * sequence.page_tokens
+    stop = start + sequence.page_tokens
+    if len(tokens) < stop:
+        return None
+    return arrays(Tokens(tokens.ids[start:stop], tokens.roles[start:stop]))
+
+
+def adopt(tree: PageTree, sequence: Sequence, tokens: Tokens) -> int:
+    """Extends the sequence, which is a prefix of `tokens`, by resident pages; returns the tokens gained."""
+    before = sequence.num_tokens
+    while (following := next_page(sequence, tokens)) is not None:
+        page = tree.find(page_key(sequence.last_key, *following), *following)
+        if page is None:
+            break
+        sequence.extend(page)
+        tree.touch(page)
+    return sequence.num_tokens - before

@@ -1,0 +1,182 @@
+"""Keeping the store within its budget: evicts leaves, unlinks dead segments, compacts mostly dead ones."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from engine.kv.keys import Key
+from engine.store.index import remove_records, set_scanned, transaction
+from engine.store.locks import is_locked
+from engine.store.recovery import SUFFIX
+from engine.store.segment import SegmentWriter, read_header
+
+MOSTLY_DEAD = 0.5  # compact a segment of which less than this is alive
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a collection freed: records evicted, segments unlinked, segments rewritten, bytes on disk before and
+    after.
+    """
+
+    evicted: int = 0
+    unlinked: int = 0
+    compacted: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+
+class _Entry(NamedTuple):
+    used: float
+    model: int
+    key: bytes
+    parent: bytes
+    length: int
+
+
+def segment_bytes(folder: Path) -> int:
+    """Bytes of all segments, dead records included."""
+    total = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX):
+                try:
+                    total += entry.stat().st_size
+                except FileNotFoundError:
+                    continue
+    return total
+
+
+def collect(db: sqlite3.Connection, folder: Path, budget: int) -> Collected:
+    """Brings the segments to `budget` bytes if it can. Call under the maintenance lock."""
+    before = segment_bytes(folder)
+    unlinked = unlink_dead(db, folder)
+    evicted = evict(db, live_bytes(db) - budget)
+    unlinked += unlink_dead(db, folder)
+    compacted = compact(db, folder, MOSTLY_DEAD)
+    if segment_bytes(folder) > budget:
+        compacted += compact(db, folder, 1.0)
+    return Collected(evicted, unlinked, compacted, before, segment_bytes(folder))
+
+
+def live_bytes(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT coalesce(sum(length), 0) FROM records").fetchone()[0])
+
+
+def evict(db: sqlite3.Connection, bytes_wanted: int) -> int:
+    """Removes least recently used leaves of the page tree until that many bytes are free; returns records removed."""
+    removed: dict[int, list[Key]] = {}
+    if bytes_wanted > 0:
+        for entry in _leaves(db):
+            if bytes_wanted <= 0:
+                break
+            removed.setdefault(entry.model, []).append(Key(entry.key))
+            bytes_wanted -= entry.length
+    with transaction(db):
+        for model, keys in removed.items():
+            remove_records(db, model, keys, "evicted")
+            shorten_heads(db, model)
+    return sum(map(len, removed.values()))
+
+
+def _leaves(db: sqlite3.Connection) -> Iterator[_Entry]:
+    """Entries in the order in which they may go: leaves first, least recently used first, nothing pinned."""
+    rows = db.execute("SELECT max(used), model, key, parent, sum(length) FROM records GROUP BY model, key")
+    entries = {(row[1], row[2]): _Entry(*row) for row in rows}
+    children = Counter((entry.model, entry.parent) for entry in entries.values())
+    pinned = _pinned(db, entries)
+    heap = [entry for name, entry in entries.items() if not children[name] and name not in pinned]
+    heapq.heapify(heap)
+    while heap:
+        entry = heapq.heappop(heap)
+        yield entry
+        above = (entry.model, entry.parent)
+        children[above] -= 1
+        if not children[above] and above in entries and above not in pinned:
+            heapq.heappush(heap, entries[above])
+
+
+def _pinned(db: sqlite3.Connection, entries: dict[tuple[int, bytes], _Entry]) -> set[tuple[int, bytes]]:
+    pinned: set[tuple[int, bytes]] = set()
+    for model, last, tail in db.execute("SELECT model, last, tail FROM heads WHERE pinned").fetchall():
+        pinned.add((model, tail))
+        name = (model, last)
+        while name in entries and name not in pinned:
+            pinned.add(name)
+            name = (model, entries[name].parent)
+    return pinned
+
+
+def shorten_heads(db: sqlite3.Connection, model: int) -> None:
+    """Heads whose tail is gone lose it. A head whose pages are gone stays: its conversation still has a text."""
+    db.execute(
+        "UPDATE heads SET tail = NULL WHERE model = ? AND tail IS NOT NULL AND NOT EXISTS "
+        "(SELECT 1 FROM records WHERE records.model = heads.model AND records.key = heads.tail)",
+        (model,),
+    )
+
+
+def unlink_dead(db: sqlite3.Connection, folder: Path) -> int:
+    """Unlinks segments without live records that nobody writes to; returns how many."""
+    query = "SELECT id, name FROM segments WHERE id NOT IN (SELECT DISTINCT segment FROM records)"
+    dead = [row for row in db.execute(query).fetchall() if not is_locked(folder / row[1])]
+    with transaction(db):
+        for number, name in dead:
+            (folder / name).unlink(missing_ok=True)
+            db.execute("DELETE FROM segments WHERE id = ?", (number,))
+    return len(dead)
+
+
+def compact(db: sqlite3.Connection, folder: Path, below: float) -> int:
+    """Moves the live records out of segments that are alive to less than `below`; returns segments rewritten."""
+    query = "SELECT segment, name, sum(length) FROM records JOIN segments ON segments.id = segment GROUP BY segment"
+    rewritten = 0
+    for number, name, alive in db.execute(query).fetchall():
+        path = folder / name
+        if path.exists() and alive < below * (path.stat().st_size - 4096) and not is_locked(path):
+            _move(db, folder, number, path)
+            rewritten += 1
+    return rewritten
+
+
+def _move(db: sqlite3.Connection, folder: Path, number: int, path: Path) -> None:
+    rows = db.execute("SELECT seq, offset FROM records WHERE segment = ? ORDER BY offset", (number,)).fetchall()
+    target = SegmentWriter(folder)
+    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        moved = [(seq, _copy(source, offset, target)) for seq, offset in rows]
+        target.sync()
+        with transaction(db):
+            set_scanned(db, target.name, target.end)
+            _repoint(db, number, target.name, moved)
+        path.unlink(missing_ok=True)
+    finally:
+        os.close(source)
+        target.close()
+
+
+def _copy(source: int, offset: int, target: SegmentWriter) -> int | None:
+    """Copies one record; None if its header is damaged."""
+    header = read_header(source, offset)
+    if header is None:
+        return None
+    at = header.payload_offset
+    body = os.pread(source, header.record_bytes - at, offset + at)
+    return target.append(header, [body]) if len(body) == header.record_bytes - at else None
+
+
+def _repoint(db: sqlite3.Connection, old: int, segment: str, moved: list[tuple[int, int | None]]) -> None:
+    new = db.execute("SELECT id FROM segments WHERE name = ?", (segment,)).fetchone()[0]
+    for seq, offset in moved:
+        if offset is not None:
+            db.execute("UPDATE records SET segment = ?, offset = ? WHERE seq = ?", (new, offset, seq))
+    db.execute("DELETE FROM records WHERE segment = ?", (old,))
+    db.execute("DELETE FROM segments WHERE id = ?", (old,))
+    db.execute("INSERT INTO meta VALUES ('removals', 1) ON CONFLICT DO UPDATE SET value = value + 1")

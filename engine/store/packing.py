@@ -1,0 +1,106 @@
+"""Turns pages and tails into records: packed payloads, checksums, headers; and back, with every check."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.kv.disk import DiskRecord, WriteRequest
+from engine.kv.keys import Ids, Roles
+from engine.kv.layout import LayerGroup, PageLayout, copy_rows
+from engine.store.record import Kind, RecordHeader, checksum
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Knows the layout and fingerprint of a model's records."""
+
+    layout: PageLayout
+    fingerprint: bytes
+
+    def record_bytes(self, request: WriteRequest) -> int:
+        """What the request will take on disk."""
+        layout, extra = self._layout_of(request), _extra(request)
+        headers = [
+            self._header(request, layout, i, (bytes(16),) * len(g.layers), extra) for i, g in enumerate(layout.groups)
+        ]
+        return sum(header.record_bytes for header in headers)
+
+    def pack(self, request: WriteRequest) -> Iterator[tuple[RecordHeader, list[Bytes]]]:
+        """A header and the bytes from the payload's offset on, for each layer group."""
+        layout, extra = self._layout_of(request), _extra(request)
+        payload = request.payload
+        if request.tail:
+            payload = np.zeros(layout.payload_bytes, np.uint8)
+            copy_rows(request.payload, self.layout, payload, layout, len(request.ids))
+        for index, group in enumerate(layout.groups):
+            sums = tuple(checksum(piece) for piece in _layers(payload, layout, group))
+            header = self._header(request, layout, index, sums, extra)
+            pieces = [payload[group.start : group.stop]]
+            if len(extra) and index == 0:
+                gap = header.extra_offset - header.payload_offset - header.payload_bytes
+                pieces += [np.zeros(gap, np.uint8), extra]
+            yield header, pieces
+
+    def tail_layout(self, record: DiskRecord) -> PageLayout:
+        return self.layout.sized(record.tokens) if record.tail else self.layout
+
+    def agrees(self, header: RecordHeader | None, record: DiskRecord, group: int, ids: Ids, roles: Roles) -> bool:
+        """Whether a header read from disk is the wanted record's, for exactly these tokens."""
+        if header is None:
+            return False
+        kind = Kind.TAIL if record.tail else Kind.PAGE
+        expected = (kind, self.fingerprint, record.key, record.parent, record.start, group, self.layout.layout_id)
+        found = (
+            header.kind, header.fingerprint, header.key, header.parent, header.start, header.group, header.layout_id,
+        )  # fmt: skip
+        group_stops = _stops(self.tail_layout(record), self.layout.groups[group])
+        if header.stops != group_stops:
+            return False
+        same_tokens = np.array_equal(header.ids, ids) and np.array_equal(header.roles, roles)
+        return expected == found and same_tokens and header.numerics == record.numerics
+
+    def _layout_of(self, request: WriteRequest) -> PageLayout:
+        return self.layout.sized(len(request.ids)) if request.tail else self.layout
+
+    def _header(
+        self, request: WriteRequest, layout: PageLayout, index: int, sums: tuple[bytes, ...], extra: Bytes
+    ) -> RecordHeader:
+        group = layout.groups[index]
+        extra = extra if index == 0 else extra[:0]
+        return RecordHeader(
+            Kind.TAIL if request.tail else Kind.PAGE, self.fingerprint, request.key, request.parent, request.start,
+            request.ids, request.roles, index, layout.layout_id, sums, _stops(layout, group), request.numerics,
+            request.conversation if request.tail else "", time.time_ns(), group.stop - group.start,
+            extra_bytes=len(extra), extra_sum=checksum(extra) if len(extra) else bytes(16),
+        )  # fmt: skip
+
+
+def _layers(payload: Bytes, layout: PageLayout, group: LayerGroup) -> Iterator[Bytes]:
+    for layer in group.layers:
+        start, stop = layout.layer_range(layer)
+        yield payload[start:stop]
+
+
+def _stops(layout: PageLayout, group: LayerGroup) -> tuple[int, ...]:
+    """Where each layer ends, from the group's start in that layout."""
+    start = layout.layer_range(group.layers[0])[0]
+    return tuple(layout.layer_range(layer)[1] - start for layer in group.layers)
+
+
+def _extra(request: WriteRequest) -> Bytes:
+    hidden = request.hidden
+    return np.empty(0, np.uint8) if hidden is None else np.ascontiguousarray(hidden, "<f4").view(np.uint8)
+
+
+def hidden_of(header: RecordHeader, extra: Bytes) -> npt.NDArray[np.float32] | None:
+    """The hidden vector kept with a tail, None if there is none or it is damaged."""
+    if not header.extra_bytes or header.extra_bytes % 4 or checksum(extra) != header.extra_sum:
+        return None
+    return np.frombuffer(extra.tobytes(), "<f4").astype(np.float32)

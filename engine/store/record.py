@@ -1,0 +1,169 @@
+"""A record of a segment: encoding and checked decoding of its header. FORMAT.md describes the bytes."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from engine.kv.keys import Ids, Key, Roles
+
+MAGIC = b"PKRECORD"
+VERSION = 1
+BLOCK = 4096  # records start at multiples of this; so do the payloads of pages
+SUM_BYTES = 16
+SMALL_ALIGNMENT = 64
+_LAYER_BYTES = SUM_BYTES + 8
+MAX_HEADER = 1 << 20
+NO_KEY = Key(bytes(16))
+
+# magic, version, kind, group, layout | key, parent, fingerprint | tokens, layers, start, serial
+# | header bytes, payload offset, payload bytes, summary bytes, extra bytes, record bytes | flags, text
+# lengths | extra sum
+_FIXED = struct.Struct("<8s4H16s16s32s2I2Q2I4QI2H16s")
+
+
+class Kind(IntEnum):
+    PAGE = 0
+    TAIL = 1
+    HEAD = 2
+    FORGET = 3
+
+
+def checksum(data: bytes | npt.NDArray[np.uint8]) -> bytes:
+    """xxh3-128, big-endian digest."""
+    return xxhash.xxh3_128_digest(data if isinstance(data, bytes) else data.data)
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+@dataclass(frozen=True)
+class RecordHeader:
+    """What a record says about itself.
+
+    Attributes:
+        key, parent, ids, roles, start: the page or tail. A HEAD has the last page's key as `key`, its
+            tail's key (or
+            zeros) as `parent`, and the conversation's number of tokens as `start`.
+        group: index of the layer group in the layout; sums: one checksum per layer of the group, in payload
+            order.
+        serial: nanoseconds since 1970 at which it was written: the later of two heads counts.
+        summary_bytes: reserved for a per-page minimum and maximum of K behind the payload, 0 in this version.
+        extra_bytes: float32 hidden vector behind that; extra_sum: its checksum.
+        flags: bit 0: shifted page (approximate).
+    """
+
+    kind: Kind
+    fingerprint: bytes
+    key: Key = NO_KEY
+    parent: Key = NO_KEY
+    start: int = 0
+    ids: Ids = field(default_factory=lambda: np.empty(0, np.int32))
+    roles: Roles = field(default_factory=lambda: np.empty(0, np.uint8))
+    group: int = 0
+    layout_id: int = 0
+    sums: tuple[bytes, ...] = ()
+    stops: tuple[int, ...] = ()
+    numerics: str = ""
+    conversation: str = ""
+    serial: int = 0
+    payload_bytes: int = 0
+    summary_bytes: int = 0
+    extra_bytes: int = 0
+    extra_sum: bytes = bytes(SUM_BYTES)
+    flags: int = 0
+
+    @property
+    def header_bytes(self) -> int:
+        texts = len(self.numerics.encode()) + len(self.conversation.encode())
+        return _FIXED.size + 5 * len(self.ids) + SUM_BYTES + _LAYER_BYTES * len(self.sums) + texts
+
+    @property
+    def payload_offset(self) -> int:
+        return _up(self.header_bytes, BLOCK if self.kind == Kind.PAGE else SMALL_ALIGNMENT)
+
+    @property
+    def extra_offset(self) -> int:
+        return _up(self.payload_offset + self.payload_bytes + self.summary_bytes, SMALL_ALIGNMENT)
+
+    @property
+    def record_bytes(self) -> int:
+        return _up(self.extra_offset + self.extra_bytes, BLOCK)
+
+    def encode(self) -> bytes:
+        """The header, padded to the payload's offset."""
+        numerics, conversation = self.numerics.encode(), self.conversation.encode()
+        fixed = _FIXED.pack(
+            MAGIC, VERSION, self.kind, self.group, self.layout_id, self.key, self.parent, self.fingerprint,
+            len(self.ids), len(self.sums), self.start, self.serial, self.header_bytes, self.payload_offset,
+            self.payload_bytes, self.summary_bytes, self.extra_bytes, self.record_bytes, self.flags,
+            len(numerics), len(conversation), self.extra_sum,
+        )  # fmt: skip
+        body = fixed + self.ids.astype("<i4").tobytes() + self.roles.tobytes() + b"".join(self.sums)
+        body += np.array(self.stops, "<u8").tobytes() + numerics + conversation
+        return (body + checksum(body)).ljust(self.payload_offset, b"\0")
+
+
+def needs_more(data: bytes) -> int:
+    """How many bytes decode() needs, judging by the first ones; 0 if this is no record."""
+    if len(data) < _FIXED.size or data[:8] != MAGIC:
+        return 0
+    size = _FIXED.unpack_from(data)[12]
+    return size if _FIXED.size < size <= MAX_HEADER else 0
+
+
+def decode(data: bytes) -> RecordHeader | None:
+    """The header at the start of `data`; None if it is damaged, of another version, or no record at all."""
+    size = needs_more(data)
+    if not size or len(data) < size:
+        return None
+    body, total = data[: size - SUM_BYTES], data[size - SUM_BYTES : size]
+    if checksum(body) != total:
+        return None
+    try:
+        return _parse(body)
+    except (ValueError, struct.error):  # a valid checksum over something this version would not write
+        return None
+
+
+def _parse(body: bytes) -> RecordHeader | None:
+    (
+        _, version, kind, group, layout, key, parent, fingerprint, tokens, layers, start, serial, size, at,
+        payload, summary, extra, total, flags, n_numerics, n_conversation, extra_sum,
+    ) = _FIXED.unpack_from(body)  # fmt: skip
+    if version != VERSION:
+        return None
+    cuts = np.cumsum(
+        [_FIXED.size, 4 * tokens, tokens, SUM_BYTES * layers, 8 * layers, n_numerics, n_conversation]
+    ).tolist()
+    if cuts[-1] != len(body):
+        return None
+    parts = [body[a:b] for a, b in pairwise(cuts)]
+    header = RecordHeader(
+        Kind(kind), fingerprint, Key(key), Key(parent), start,
+        np.frombuffer(parts[0], "<i4").astype(np.int32), np.frombuffer(parts[1], np.uint8), group, layout,
+        tuple(parts[2][i : i + SUM_BYTES] for i in range(0, len(parts[2]), SUM_BYTES)),
+        tuple(np.frombuffer(parts[3], "<u8").tolist()), parts[4].decode(), parts[5].decode(), serial, payload,
+        summary, extra, extra_sum, flags,
+    )  # fmt: skip
+    same = (header.header_bytes, header.payload_offset, header.record_bytes) == (size, at, total)
+    return header if same else None
+
+
+def intact(header: RecordHeader, payload: npt.NDArray[np.uint8]) -> bool:
+    """Whether `payload` (uint8 [payload bytes]) has the header's checksums, layer by layer."""
+    if header.payload_bytes != len(payload) or (header.stops or (0,))[-1] > len(payload):
+        return False
+    start = 0
+    for total, stop in zip(header.sums, header.stops, strict=True):
+        if checksum(payload[start:stop]) != total:
+            return False
+        start = _up(stop, SMALL_ALIGNMENT)
+    return True

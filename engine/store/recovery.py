@@ -1,0 +1,130 @@
+"""Opening a store: makes the index agree with the segments, whatever happened before."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.kv.disk import Head
+from engine.kv.keys import Key
+from engine.store.index import NewRecord, insert_records, model_id, put_head, set_scanned, transaction
+from engine.store.locks import is_locked
+from engine.store.record import BLOCK, NO_KEY, Kind, RecordHeader
+from engine.store.schema import connect
+from engine.store.segment import Found, is_segment, scan
+
+SUFFIX = ".seg"
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What opening found: records added from segments, segments that are gone, an index that had to be made
+    anew.
+    """
+
+    records: int = 0
+    lost_segments: int = 0
+    rebuilt: bool = False
+
+
+def open_or_rebuild(index: Path) -> bool:
+    """Makes sure that `index` is a usable database; a damaged one is set aside. True if it was."""
+    try:
+        connection = connect(index)
+        try:
+            connection.execute("SELECT count(*) FROM segments").fetchone()
+            connection.execute("SELECT name FROM meta LIMIT 1").fetchall()
+        finally:
+            connection.close()
+        return False
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+            raise
+        _set_aside(index)
+        connect(index).close()
+        return True
+
+
+def _set_aside(index: Path) -> None:
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for path in (index, index.with_name(index.name + "-wal"), index.with_name(index.name + "-shm")):
+        if path.exists():
+            path.rename(path.with_name(f"damaged-{stamp}-{path.name}"))
+
+
+def reconcile(index: Path, segments: Path) -> Recovered:
+    """Adds records of segments whose writer is gone and that the index does not know; drops rows of lost
+    segments.
+    """
+    connection = connect(index)
+    try:
+        known: dict[str, int] = dict(connection.execute("SELECT name, scanned FROM segments"))
+        files = {path.name: path for path in segments.iterdir() if path.suffix == SUFFIX}
+        lost = [name for name in known if name not in files]
+        _drop_segments(connection, lost)
+        added = sum(
+            _take_in(connection, path, known.get(name, 0))
+            for name, path in sorted(files.items())
+            if path.stat().st_size > known.get(name, 0) and not is_locked(path)
+        )
+        return Recovered(added, len(lost))
+    finally:
+        connection.close()
+
+
+def _drop_segments(connection: sqlite3.Connection, names: list[str]) -> None:
+    if not names:
+        return
+    with transaction(connection) as db:
+        for name in names:
+            query = "FROM records WHERE segment = (SELECT id FROM segments WHERE name = ?)"
+            now = time.time()
+            db.execute(f"INSERT OR REPLACE INTO gone SELECT model, key, 'removed', {now} {query}", (name,))
+            db.execute(f"DELETE {query}", (name,))
+            db.execute("DELETE FROM segments WHERE name = ?", (name,))
+        db.execute("INSERT INTO meta VALUES ('removals', 1) ON CONFLICT DO UPDATE SET value = value + 1")
+
+
+def _take_in(connection: sqlite3.Connection, path: Path, start: int) -> int:
+    """Rows for what lies behind `start` of a segment nobody writes any more."""
+    size = path.stat().st_size
+    found = list(scan(path, start)) if is_segment(path) else []
+    with transaction(connection) as db:
+        set_scanned(db, path.name, max(size, BLOCK))
+        for record in found:
+            _take_record(db, path.name, record)
+    return len(found)
+
+
+def _take_record(db: sqlite3.Connection, segment: str, found: Found) -> None:
+    header = found.header
+    model = model_id(db, header.fingerprint)
+    if header.kind in (Kind.PAGE, Kind.TAIL):
+        insert_records(db, model, [NewRecord(header, segment, found.offset)])
+    elif _is_newer(db, model, header):
+        if header.kind == Kind.HEAD:
+            put_head(db, model, head_of(header))
+        else:
+            key = (model, header.conversation)
+            db.execute("DELETE FROM heads WHERE model = ? AND conversation = ?", key)
+
+
+def _is_newer(db: sqlite3.Connection, model: int, header: RecordHeader) -> bool:
+    query = "SELECT saved FROM heads WHERE model = ? AND conversation = ?"
+    row = db.execute(query, (model, header.conversation)).fetchone()
+    return row is None or row[0] <= header.serial / 1e9
+
+
+def head_of(header: RecordHeader) -> Head:
+    """The head that a HEAD record stands for."""
+    tail = None if header.parent == NO_KEY else header.parent
+    return Head(header.conversation, header.key, tail, header.start, header.serial / 1e9)
+
+
+def head_record(head: Head, fingerprint: bytes) -> RecordHeader:
+    return RecordHeader(
+        Kind.HEAD, fingerprint, head.last, Key(head.tail or NO_KEY), head.tokens,
+        conversation=head.conversation, serial=int(head.saved * 1e9),
+    )  # fmt: skip

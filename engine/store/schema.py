@@ -1,0 +1,58 @@
+"""The index database: its tables and how a connection is opened."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from engine.store.locks import private_file
+
+VERSION = 1
+_BUSY_MS = 10_000
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS models (
+  id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE, name TEXT NOT NULL DEFAULT '', layout TEXT NOT
+  NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS segments (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, scanned INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS records (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, model INTEGER NOT NULL, key BLOB NOT NULL, grp INTEGER NOT NULL,
+  parent BLOB NOT NULL, kind INTEGER NOT NULL, start INTEGER NOT NULL, tokens INTEGER NOT NULL,
+  segment INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL, payload INTEGER NOT NULL,
+  numerics TEXT NOT NULL, used REAL NOT NULL, UNIQUE (model, key, grp));
+CREATE INDEX IF NOT EXISTS records_parent ON records (model, parent);
+CREATE INDEX IF NOT EXISTS records_segment ON records (segment);
+CREATE TABLE IF NOT EXISTS heads (
+  model INTEGER NOT NULL, conversation TEXT NOT NULL, last BLOB NOT NULL, tail BLOB, tokens INTEGER NOT NULL,
+  saved REAL NOT NULL, pinned INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (model, conversation)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS gone (
+  model INTEGER NOT NULL, key BLOB NOT NULL, reason TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (model,
+  key)) WITHOUT ROWID;
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Opens (and makes) the index; usable from any thread, one at a time. sqlite3.Error: not a usable
+    database.
+    """
+    os.close(private_file(path))
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1000)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        _prepare(connection)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > VERSION:
+        raise sqlite3.DatabaseError(f"index version {found}, expected {VERSION}")
+    if found < VERSION:
+        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version={VERSION}; COMMIT;")

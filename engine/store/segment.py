@@ -1,0 +1,128 @@
+"""Segment files: appended to by one process, never truncated, only unlinked. FORMAT.md describes the
+bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.store.locks import private_file, try_lock
+from engine.store.record import BLOCK, MAGIC, SUM_BYTES, RecordHeader, checksum, decode, needs_more
+
+SEGMENT_MAGIC = b"PKSEGMNT"
+VERSION = 1
+_HEAD = struct.Struct("<8sIIQ")
+Buffer = bytes | npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A record found by scanning; `offset` in the file."""
+
+    offset: int
+    header: RecordHeader
+
+
+class SegmentWriter:
+    """Appends records. The file is locked as long as this process may still write to it.
+
+    Attributes: name, path; end: offset of the next record.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.name = f"{time.time_ns() // 1000:016x}-{secrets.token_hex(4)}.seg"
+        self.path = folder / self.name
+        self._descriptor = private_file(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try_lock(self._descriptor, exclusive=True)
+        try:
+            _write_all(self._descriptor, [_file_header()], 0)
+        except OSError:
+            self.close()
+            self.path.unlink(missing_ok=True)
+            raise
+        self.end = BLOCK
+
+    @property
+    def is_empty(self) -> bool:
+        return self.end == BLOCK
+
+    def append(self, header: RecordHeader, pieces: Sequence[Buffer]) -> int:
+        """Writes a record; `pieces` fill it from the payload's offset on. Returns its offset.
+
+        OSError: nothing counts as written; the next record overwrites what was.
+        """
+        size = header.payload_offset + sum(len(piece) for piece in pieces)
+        padding = bytes(header.record_bytes - size)
+        _write_all(self._descriptor, [header.encode(), *pieces, padding], self.end)
+        offset, self.end = self.end, self.end + header.record_bytes
+        return offset
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def scan(path: Path, start: int) -> Iterator[Found]:
+    """All intact headers from `start` on whose records are complete. Damaged stretches are stepped over."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        position = max(BLOCK, -(-start // BLOCK) * BLOCK)
+        while position < size:
+            header = read_header(descriptor, position)
+            if header is None or position + header.record_bytes > size:
+                position += BLOCK
+                continue
+            yield Found(position, header)
+            position += header.record_bytes
+    finally:
+        os.close(descriptor)
+
+
+def read_header(descriptor: int, offset: int) -> RecordHeader | None:
+    """The record header at `offset`, None if there is no intact one."""
+    data = os.pread(descriptor, BLOCK, offset)
+    if data[: len(MAGIC)] != MAGIC:
+        return None
+    wanted = needs_more(data)
+    if wanted > len(data):
+        data = os.pread(descriptor, wanted, offset)
+    return decode(data)
+
+
+def _file_header() -> bytes:
+    body = _HEAD.pack(SEGMENT_MAGIC, VERSION, BLOCK, time.time_ns())
+    return (body + checksum(body)).ljust(BLOCK, b"\0")
+
+
+def is_segment(path: Path) -> bool:
+    """Whether the file begins as a segment of a known version."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_HEAD.size + SUM_BYTES)
+    except OSError:
+        return False
+    body, total = data[: _HEAD.size], data[_HEAD.size :]
+    return len(body) == _HEAD.size and checksum(body) == total and _HEAD.unpack(body)[:2] == (SEGMENT_MAGIC, VERSION)
+
+
+def _write_all(descriptor: int, pieces: Sequence[Buffer], offset: int) -> None:
+    left = [memoryview(piece if isinstance(piece, bytes) else piece.data) for piece in pieces if len(piece)]
+    while left:
+        written = os.pwritev(descriptor, left, offset)
+        offset += written
+        while left and written >= len(left[0]):
+            written -= len(left.pop(0))
+        if left:
+            left[0] = left[0][written:]

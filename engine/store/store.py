@@ -1,0 +1,185 @@
+"""KvStore: the disk tier of one model's KV state. Several processes may use one folder, several models too.
+
+Look-ups come from memory; writing and reading happen on I/O threads; damage and a full disk are notices, never errors.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from engine.errors import StoreError
+from engine.kv.disk import DiskRecord, Head, Notice, ReadRequest, WriteRequest
+from engine.kv.keys import Ids, Key, Roles
+from engine.kv.layout import PageLayout
+from engine.store.budget import collect, segment_bytes
+from engine.store.index import Index
+from engine.store.locks import maintenance, private_folder
+from engine.store.packing import Packer
+from engine.store.reader import ReadBatch, Reader, Segments
+from engine.store.record import BLOCK
+from engine.store.recovery import Recovered, open_or_rebuild, reconcile
+from engine.store.writer import Job, Writer
+
+T = TypeVar("T")
+INDEX_NAME = "index.sqlite"
+SEGMENTS_NAME = "segments"
+_EVICT_TO = 0.9  # of the budget, so that not every page evicts
+
+
+class KvStore:
+    """The implementation of engine.kv.disk.DiskTier; its methods are described there.
+
+    Attributes: folder; recovered: what opening found.
+    """
+
+    def __init__(
+        self, folder: Path, layout: PageLayout, fingerprint: bytes, *, budget: int = 20 << 30, name: str = ""
+    ) -> None:
+        """Opens or makes the store. StoreError: the folder cannot be used."""
+        self.folder = Path(folder)
+        self._layout = layout
+        self._budget = budget
+        try:
+            self.recovered = prepare(self.folder)
+            packer = Packer(layout, fingerprint)
+            self._index = Index(self.folder / INDEX_NAME, fingerprint, len(layout.groups), name, layout.describe())
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(
+                "Saved conversations cannot be used.",
+                f"{self.folder}: {error}.",
+                "Check the folder's permissions and the free space; conversations go on without being saved.",
+            ) from error
+        self._segments = Segments(self.folder / SEGMENTS_NAME)
+        self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room)
+        self._reader = Reader(self._segments, packer, self._find_again, self._quarantine)
+        self._packer = packer
+        self._tell_recovery()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Writes what is queued and ends the threads."""
+        self._writer.close(timeout)
+        self._reader.close()
+        self._segments.close()
+        self._index.close()
+
+    @property
+    def bytes_written(self) -> int:
+        """Appended by this process."""
+        return self._writer.bytes_written
+
+    # --- look-ups ---
+
+    def refresh(self) -> None:
+        _safely(self._index.refresh, False)
+
+    def find(self, key: Key) -> DiskRecord | None:
+        return self._index.find(key)
+
+    def children(self, parent: Key) -> list[DiskRecord]:
+        return _safely(lambda: self._index.children(parent), [])
+
+    def tokens_of(self, record: DiskRecord) -> tuple[Ids, Roles] | None:
+        header = self._segments.header(record.parts[0])
+        return (header.ids, header.roles) if header and header.key == record.key else None
+
+    def gone(self, key: Key) -> str:
+        return _safely(lambda: self._index.gone(key), "")
+
+    def heads(self) -> dict[str, Head]:
+        return self._index.heads()
+
+    def notices(self) -> list[Notice]:
+        return self._writer.notices()
+
+    # --- writing ---
+
+    def write(self, request: WriteRequest, done: Callable[[bool], None]) -> int:
+        size = self._packer.record_bytes(request)
+        self._writer.submit(Job(request=request, done=done, bytes=size))
+        return size
+
+    def save_head(self, head: Head) -> None:
+        self._writer.submit(Job(head=head, bytes=BLOCK))
+
+    def forget(self, conversation: str, delete: bool) -> None:
+        self._writer.submit(Job(forget=conversation, delete=delete, bytes=BLOCK))
+
+    def touch(self, keys: Sequence[Key]) -> None:
+        listed = list(keys)
+        if listed:
+            self._writer.submit(Job(task=lambda: self._index.touch(listed)))
+
+    def flush(self, timeout: float | None = None) -> bool:
+        return self._writer.flush(timeout)
+
+    def pending_bytes(self) -> int:
+        return self._writer.pending_bytes()
+
+    # --- reading ---
+
+    def read(self, requests: Sequence[ReadRequest]) -> ReadBatch:
+        batch = ReadBatch(requests, self._packer)
+        self._reader.submit(batch)
+        return batch
+
+    def _find_again(self, record: DiskRecord) -> DiskRecord | None:
+        self.refresh()
+        return self._index.find(record.key)
+
+    def _quarantine(self, record: DiskRecord, reason: str) -> None:
+        """On the checking thread: the record counts as absent from now on; its bytes stay until they are collected."""
+        self._index.hide(record.key)
+        self._writer.submit(Job(task=lambda: self._index.remove([record.key], reason)))
+        last = record.start + record.tokens - 1
+        why = "Its checksum or its tokens do not agree." if reason == "damaged" else "Its file is gone."
+        self._writer.notify(
+            Notice(
+                "A part of a saved conversation could not be used.",
+                f"Tokens {record.start:,} to {last:,}: {why}",
+                "It is computed again from the stored text; nothing else is lost.",
+            )
+        )
+
+    def _make_room(self, size: int) -> bool:
+        """On the writing thread: evicts when the budget is reached; False if that did not help."""
+        folder = self.folder / SEGMENTS_NAME
+        if segment_bytes(folder) + size <= self._budget:
+            return True
+        with maintenance(self.folder) as free:
+            if free:
+                self._writer.rotate()
+                self._index.maintain(lambda db: collect(db, folder, int(self._budget * _EVICT_TO) - size))
+        return segment_bytes(folder) + size <= self._budget
+
+    def _tell_recovery(self) -> None:
+        if self.recovered.rebuilt:
+            self._writer.notify(
+                Notice(
+                    "The list of saved conversations was damaged.",
+                    f"It was made anew from the saved pages: {self.recovered.records:,} were found.",
+                    "Nothing needs to be done.",
+                )
+            )
+
+
+def _safely(ask: Callable[[], T], otherwise: T) -> T:
+    """A look-up in an index that was damaged under us counts as a miss."""
+    try:
+        return ask()
+    except sqlite3.Error:
+        return otherwise
+
+
+def prepare(folder: Path) -> Recovered:
+    """Makes the folders and brings index and segments into agreement. OSError, sqlite3.Error."""
+    private_folder(folder)
+    private_folder(folder / SEGMENTS_NAME)
+    with maintenance(folder) as free:
+        if not free:
+            return Recovered()
+        rebuilt = open_or_rebuild(folder / INDEX_NAME)
+        found = reconcile(folder / INDEX_NAME, folder / SEGMENTS_NAME)
+        return Recovered(found.records, found.lost_segments, rebuilt)

@@ -1,0 +1,263 @@
+"""Write-behind: one low-priority thread appends records, syncs when it is idle, and only then publishes index rows."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.kv.disk import Head, Notice, WriteRequest
+from engine.store.index import Index, NewRecord
+from engine.store.packing import Packer
+from engine.store.record import BLOCK, Kind, RecordHeader
+from engine.store.recovery import head_record
+from engine.store.segment import Buffer, SegmentWriter
+
+SEGMENT_BYTES = 256 << 20
+_IDLE_SECONDS = 0.25  # quiet time before a sync
+_LONGEST_SECONDS = 2.0  # what a crash may lose, besides what is in the middle of being written
+_UNSYNCED_BYTES = 64 << 20
+_RETRY_SECONDS = 30.0
+_NICENESS = 10
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass
+class Job:
+    """One thing to do in order: write a record, move a head, forget a conversation, or run `task`."""
+
+    request: WriteRequest | None = None
+    head: Head | None = None
+    forget: str = ""
+    delete: bool = False
+    task: Callable[[], None] | None = None
+    done: Callable[[bool], None] = lambda durable: None
+    bytes: int = 0
+    save: int = 0  # which save of the conversation it belongs to
+
+
+@dataclass
+class Unpublished:
+    """What was appended since the last sync."""
+
+    records: list[NewRecord] = field(default_factory=list)
+    heads: dict[str, Head] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+    bytes: int = 0
+    since: float = 0.0
+
+
+class Writer:
+    """Owns the process's segment. Every job is settled in the end: durable, or refused with `done(False)`.
+
+    Attributes: bytes_written: appended so far. `make_room(bytes)` is asked before each record and runs on the thread.
+    """
+
+    def __init__(self, folder: Path, index: Index, packer: Packer, make_room: Callable[[int], bool]) -> None:
+        self._folder = folder
+        self._index = index
+        self._packer = packer
+        self._make_room = make_room
+        self._changed = threading.Condition()
+        self._queue: deque[Job] = deque()
+        self._saves: dict[str, int] = {}
+        self._submitted = self._settled = self._pending = 0
+        self._hurry = self._closing = False
+        self._segment: SegmentWriter | None = None
+        self._open = Unpublished()
+        self._refused_until = 0.0
+        self._notices: deque[Notice] = deque(maxlen=50)
+        self.bytes_written = 0
+        self._thread = threading.Thread(target=self._run, name="kv-writer", daemon=True)
+        self._thread.start()
+
+    # --- any thread ---
+
+    def submit(self, job: Job) -> None:
+        with self._changed:
+            conversation = job.request.conversation if job.request else job.head.conversation if job.head else ""
+            job.save = self._saves.get(conversation, 0)
+            if job.head:
+                self._saves[conversation] = job.save + 1
+            self._queue.append(job)
+            self._submitted += 1
+            self._pending += job.bytes
+            self._changed.notify_all()
+
+    def pending_bytes(self) -> int:
+        return self._pending
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Waits until all jobs submitted so far are settled."""
+        with self._changed:
+            target = self._submitted
+            self._hurry = True
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: self._settled >= target or not self._thread.is_alive(), timeout)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Settles everything and ends the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(timeout)
+
+    def notify(self, notice: Notice) -> None:
+        self._notices.append(notice)
+
+    def notices(self) -> list[Notice]:
+        return [self._notices.popleft() for _ in range(len(self._notices))]
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        if hasattr(os, "setpriority"):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        while True:
+            job = self._next()
+            if job is not None:
+                self._guarded(job)
+            if job is None or self._open.bytes > _UNSYNCED_BYTES or self._age() > _LONGEST_SECONDS:
+                self._publish()
+            if job is None and self._closing and not self._queue:
+                break
+        self._retire()
+
+    def _next(self) -> Job | None:
+        """The next job, or None when it is time to sync."""
+        with self._changed:
+            while not self._queue:
+                if self._closing or (self._hurry and self._settled < self._submitted):
+                    return None
+                self._hurry = False
+                if not self._changed.wait(_IDLE_SECONDS if self._open.jobs else None) and self._open.jobs:
+                    return None
+            return self._queue.popleft()
+
+    def _age(self) -> float:
+        return time.monotonic() - self._open.since if self._open.jobs else 0.0
+
+    def _guarded(self, job: Job) -> None:
+        try:
+            self._do(job)
+        except Exception as error:  # whatever it is, it must not end the thread that everybody waits for
+            self._refuse([job], error)
+
+    def _do(self, job: Job) -> None:
+        if job.task or job.forget:
+            self._publish()
+            self._forget(job) if job.forget else job.task and job.task()
+            self._settle([job], True)
+        elif self._is_superseded(job) or time.monotonic() < self._refused_until:
+            self._settle([job], False)
+        else:
+            self._append(job)
+
+    def _forget(self, job: Job) -> None:
+        """The record matters only if the index is lost, so a full disk does not stand in the way."""
+        with contextlib.suppress(OSError):
+            gone = RecordHeader(Kind.FORGET, self._packer.fingerprint, conversation=job.forget, serial=time.time_ns())
+            self._append_record(self._ready_segment(BLOCK), gone, [])
+        self._index.forget(job.forget, job.delete)
+
+    def _append(self, job: Job) -> None:
+        segment = self._ready_segment(job.bytes)
+        if job.request:
+            for header, pieces in self._packer.pack(job.request):
+                offset = self._append_record(segment, header, pieces)
+                self._open.records.append(NewRecord(header, segment.name, offset))
+        elif job.head:
+            self._append_record(segment, head_record(job.head, self._packer.fingerprint), [])
+            self._open.heads[job.head.conversation] = job.head
+        if not self._open.jobs:
+            self._open.since = time.monotonic()
+        self._open.jobs.append(job)
+
+    def _ready_segment(self, size: int) -> SegmentWriter:
+        if not self._make_room(size):
+            raise OSError(errno.EDQUOT, "the disk budget is used up")
+        if self._segment and self._segment.end + size > SEGMENT_BYTES and not self._segment.is_empty:
+            self.rotate()
+        if self._segment is None:
+            self._segment = SegmentWriter(self._folder)
+        return self._segment
+
+    def rotate(self) -> None:
+        """On the thread: publishes what was appended and begins a new segment with the next record."""
+        self._publish()
+        self._retire()
+
+    def _append_record(self, segment: SegmentWriter, header: RecordHeader, pieces: Sequence[Buffer]) -> int:
+        offset = segment.append(header, pieces)
+        self.bytes_written += header.record_bytes
+        self._open.bytes += header.record_bytes
+        return offset
+
+    def _publish(self) -> None:
+        """Makes everything appended durable, then known."""
+        batch, self._open = self._open, Unpublished()
+        if not batch.jobs:
+            return
+        try:
+            ends = {}
+            if self._segment:
+                self._segment.sync()
+                ends = {self._segment.name: self._segment.end}
+            self._index.publish(batch.records, ends, batch.heads.values(), batch.bytes)
+        except (OSError, sqlite3.Error) as error:
+            self._refuse(batch.jobs, error)
+        else:
+            self._settle(batch.jobs, True)
+
+    def _is_superseded(self, job: Job) -> bool:
+        """A later save of the same conversation is queued already, and no other conversation ends at this tail."""
+        conversation = job.request.conversation if job.request and job.request.tail else ""
+        conversation = job.head.conversation if job.head else conversation
+        if not conversation or self._saves.get(conversation, 0) <= job.save + 1:
+            return False
+        key = job.request.key if job.request else None
+        with self._changed:
+            return not any(other.head and other.head.tail == key for other in self._queue if key)
+
+    def _settle(self, jobs: list[Job], durable: bool) -> None:
+        for job in jobs:
+            job.done(durable)
+        with self._changed:
+            self._settled += len(jobs)
+            self._pending -= sum(job.bytes for job in jobs)
+            self._changed.notify_all()
+
+    def _refuse(self, jobs: list[Job], error: Exception) -> None:
+        if time.monotonic() >= self._refused_until:
+            self._notices.append(_notice(error))
+        self._refused_until = time.monotonic() + _RETRY_SECONDS
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            self._retire()
+        self._settle(jobs, False)
+
+    def _retire(self) -> None:
+        """Lets go of the segment; one without records is removed."""
+        if self._segment:
+            self._segment.close()
+            if self._segment.is_empty:
+                self._segment.path.unlink(missing_ok=True)
+            self._segment = None
+
+
+def _notice(error: Exception) -> Notice:
+    full = isinstance(error, OSError) and error.errno in _FULL
+    full = full or (isinstance(error, sqlite3.Error) and "full" in str(error))
+    return Notice(
+        "Conversations are not being saved to disk at the moment.",
+        "The disk is full, or the disk budget is used up." if full else f"Writing failed: {error}.",
+        "They go on from memory; saving is tried again. Free some space, or raise the disk budget."
+        if full
+        else "They go on from memory; saving is tried again.",
+    )
