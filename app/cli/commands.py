@@ -93,5 +93,8 @@ def _log(error: Exception) -> None:
     """Faults of ours with their trace; what the reader was told about already, without."""
     import logging
 
-    ours = not hasattr(error, "what")
-    logging.getLogger(__name__).error("command failed: %s", type(error).__name__, exc_info=ours)
+    log = logging.getLogger(__name__)
+    if hasattr(error, "what"):
+        log.info("command failed: %s", type(error).__name__)
+    else:
+        log.error("command failed", exc_info=error)

@@ -32,10 +32,15 @@ class MigratedDatabase:
         self._lock = threading.RLock()
         make_private_folder(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
+        self.db = sqlite_utils.Database(_connect(path))
         try:
-            self.db = _connect(path)
+            _prepare(self.db.conn)
             self._migrate(migrations, what)
+        except UserError:
+            self.close()
+            raise
         except sqlite3.DatabaseError as error:
+            self.close()
             raise UserError(
                 f"{what} could not be opened.",
                 f"{path} is damaged or no database: {error}.",
@@ -69,7 +74,6 @@ class MigratedDatabase:
     def _migrate(self, migrations: Sequence[Migration], what: str) -> None:
         version = self._version()
         if version > len(migrations):
-            self.close()
             raise UserError(
                 f"{what} were written by a newer Pagekeep.",
                 f"{self.path} has format {version}, this version knows {len(migrations)}.",
@@ -88,12 +92,14 @@ class MigratedDatabase:
         return int(self.db.conn.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _connect(path: Path) -> sqlite_utils.Database:
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
-    return sqlite_utils.Database(connection)
 
 
 def _copy(source: sqlite3.Connection, path: Path) -> None:

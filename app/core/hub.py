@@ -1,21 +1,24 @@
 """GGUF files from the Hugging Face hub by `owner/repo/file`: resumable over restarts, with progress.
 
-huggingface_hub's own cache throws a partial file away, so its parts are used directly: it resolves the
-address, signs the request and streams with retries; the partial file, named by the etag, is ours.
+huggingface_hub resolves the address, signs the request and knows proxies; its own download throws a partial
+file away and reports every 10 MB, so the stream is read here, into a partial file named by the etag.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
-from app.core.downloads import IsCancelled, OnBytes, never, place_file, require_sha256, require_space, silent
+from app.core.downloads import BLOCK, IsCancelled, OnBytes, never, place_file, require_sha256, require_space, silent
 from app.core.errors import Cancelled, UserError
 from app.core.paths import PRIVATE_FILE, make_private_folder
 
+RETRIES = 5
+RETRY_PAUSE_S = 1.0
 NAME = re.compile(r"^[\w.-]+$")
 
 
@@ -89,43 +92,50 @@ def _check(part: Path, expected: str, what: str, cancelled: IsCancelled) -> None
 
 
 def _stream(url: str, part: Path, done: int, size: int, on_bytes: OnBytes, cancelled: IsCancelled) -> None:
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers
-
+    """Appends to the partial file; a connection that is cut is taken up again where it was."""
     make_private_folder(part.parent)
-    if cancelled():
-        raise Cancelled
+    on_bytes(done, size)
+    tries = RETRIES
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | (0 if done else os.O_TRUNC), PRIVATE_FILE)
     with os.fdopen(descriptor, "wb") as file:
         file.seek(done)
-        http_get(
-            url,
-            file,
-            resume_size=done,
-            headers=build_hf_headers(),
-            expected_size=size or None,
-            tqdm_class=_progress_bar(done, size, on_bytes, cancelled),
-        )
+        while True:
+            before = file.tell()
+            try:
+                _receive(url, file, size, on_bytes, cancelled)
+                return
+            except Exception as error:
+                tries = RETRIES if file.tell() > before else tries - 1
+                if not _is_transport_fault(error) or tries <= 0:
+                    raise
+                time.sleep(RETRY_PAUSE_S)
 
 
-def _progress_bar(start: int, size: int, on_bytes: OnBytes, cancelled: IsCancelled) -> Any:
-    """A progress bar that reports instead of drawing, and stops the download when asked to."""
-    from tqdm.auto import tqdm  # type: ignore[import-untyped]
+def _receive(url: str, file: BinaryIO, size: int, on_bytes: OnBytes, cancelled: IsCancelled) -> None:
+    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
-    class Reporting(tqdm):  # type: ignore[misc, type-arg]
-        done = start
-
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **{**options, "disable": True})
-            on_bytes(start, size)
-
-        def update(self, n: float | None = 1) -> None:
-            self.done += int(n or 0)
-            on_bytes(self.done, size)
+    start = file.tell()
+    if cancelled():
+        raise Cancelled
+    if size and start == size:
+        return
+    headers = build_hf_headers() | ({"Range": f"bytes={start}-"} if start else {})
+    with get_session().stream("GET", url, headers=headers, follow_redirects=True) as response:
+        hf_raise_for_status(response)
+        if start and response.status_code != 206:  # the server knows no ranges: from the beginning
+            file.seek(0)
+            file.truncate()
+        for block in response.iter_bytes(BLOCK):
+            file.write(block)
+            on_bytes(file.tell(), size)
             if cancelled():
                 raise Cancelled
 
-    return Reporting
+
+def _is_transport_fault(error: Exception) -> bool:
+    """Faults of the connection, whichever version of its HTTP library the hub's client uses."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, ConnectionError) or "TransportError" in names
 
 
 def _explain(what: HubFile, error: Exception) -> UserError:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from app.core import segments
 from app.core.documents import DocumentTexts
 from app.core.errors import UserError
-from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history
+from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
 from app.core.records import Conversation, Message, UsedMode
 from app.core.segments import PromptFormat
 from app.core.settings import Settings
@@ -176,13 +175,15 @@ class _Draft:
         """The best passages that fit, in reading order; such as are in the context already cost nothing."""
         chosen: list[Passage] = []
         for passage in passages:
-            text = segments.found_passage_text(self.context.next_marker + len(chosen), passage) + "\n\n"
-            known = passage.id in self.context.markers
-            cost = 0 if known else len(self.situation.model.chat.text_ids(text))
-            if cost <= budget:
-                budget -= cost
-                chosen.append(passage)
-        return tuple(sorted(chosen, key=lambda p: (p.document_id, p.index)))
+            wanted = sorted((*chosen, passage), key=lambda p: (p.document_id, p.index))
+            if self.cost(wanted) <= budget:
+                chosen = wanted
+        return tuple(chosen)
+
+    def cost(self, passages: Sequence[Passage]) -> int:
+        """Tokens that these passages add to the message."""
+        text = found_text(passages, self.context, self.context.next_marker)
+        return len(self.situation.model.chat.text_ids(text)) if text else 0
 
     def finish(
         self,

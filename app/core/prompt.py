@@ -129,13 +129,18 @@ def _place_documents(documents: Sequence[WholeDocument], marker: int) -> tuple[t
 def _add_passages(
     chat: PromptFormat, ids: list[int], addition: Addition, context: Context, marker: int
 ) -> tuple[PlacedPassages, ...]:
-    """Appends what was found for the question; passages that are in the context are only named."""
-    new = [passage for passage in addition.passages if passage.id not in context.markers]
-    known = [context.markers[p.id] for p in addition.passages if p.id in context.markers]
-    blocks = [segments.found_passage_text(marker + i, passage) for i, passage in enumerate(new)]
-    text = segments.found_text(blocks, known)
+    text = found_text(addition.passages, context, marker)
     ids += chat.text_ids(text) if text else ()
+    new = [passage for passage in addition.passages if passage.id not in context.markers]
     return tuple(PlacedPassages(int(passage.document_id), marker + i, (passage.id,)) for i, passage in enumerate(new))
+
+
+def found_text(passages: Sequence[Passage], context: Context, marker: int) -> str:
+    """What was found for a question; passages that are in the context are only named."""
+    new = [passage for passage in passages if passage.id not in context.markers]
+    known = [context.markers[p.id] for p in passages if p.id in context.markers]
+    blocks = [segments.found_passage_text(marker + i, passage) for i, passage in enumerate(new)]
+    return segments.found_text(blocks, known)
 
 
 def _add_question(chat: PromptFormat, ids: list[int], question: str) -> None:

@@ -1,0 +1,96 @@
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+import sqlite_utils
+
+from app.core.database import MigratedDatabase
+from app.core.errors import UserError
+
+
+def _first(db: sqlite_utils.Database) -> None:
+    db.execute("CREATE TABLE a (x INTEGER)")
+
+
+def _second(db: sqlite_utils.Database) -> None:
+    db.execute("ALTER TABLE a ADD COLUMN y INTEGER")
+
+
+def _broken(db: sqlite_utils.Database) -> None:
+    db.execute("CREATE TABLE b (x INTEGER)")
+    db.execute("INSERT INTO a (x) VALUES (2)")
+    raise sqlite3.OperationalError("the disk is full")
+
+
+def rows(path: Path) -> list[tuple[int, ...]]:
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute("SELECT x FROM a").fetchall()
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A file of format 1 with one row."""
+    path = tmp_path / "a.db"
+    database = MigratedDatabase(path, [_first], "The things")
+    with database.transaction() as db:
+        db.execute("INSERT INTO a (x) VALUES (1)")
+    database.close()
+    return path
+
+
+def test_wal_and_private(old: Path) -> None:
+    assert stat.S_IMODE(old.stat().st_mode) == 0o600
+    connection = sqlite3.connect(old)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_copied_before_it_is_migrated(old: Path) -> None:
+    database = MigratedDatabase(old, [_first, _second], "The things")
+    with database.reading() as db:
+        assert list(db.query("SELECT x, y FROM a")) == [{"x": 1, "y": None}]
+    database.close()
+    copy = old.with_name("a.db.format-1")
+    assert rows(copy) == [(1,)]
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+
+
+def test_a_failed_migration_changes_nothing(old: Path) -> None:
+    with pytest.raises(UserError):
+        MigratedDatabase(old, [_first, _broken], "The things")
+    assert rows(old) == [(1,)]
+    again = MigratedDatabase(old, [_first], "The things")
+    with again.reading() as db:
+        assert db.table_names() == ["a"]
+    again.close()
+
+
+def test_a_newer_file_is_refused_unchanged(old: Path) -> None:
+    MigratedDatabase(old, [_first, _second], "The things").close()
+    before = old.read_bytes()
+    with pytest.raises(UserError, match="newer Pagekeep") as caught:
+        MigratedDatabase(old, [_first], "The things")
+    assert "format 2" in caught.value.why
+    assert old.read_bytes() == before
+
+
+def test_no_database_is_refused_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.write_bytes(b"this is a letter, not a database, and long enough to be looked at" * 20)
+    with pytest.raises(UserError, match="could not be opened"):
+        MigratedDatabase(path, [_first], "The things")
+    assert path.read_bytes().startswith(b"this is a letter")
+
+
+def test_a_transaction_that_fails_leaves_nothing(old: Path) -> None:
+    database = MigratedDatabase(old, [_first], "The things")
+    with pytest.raises(sqlite3.IntegrityError), database.transaction() as db:  # noqa: PT012
+        db.execute("INSERT INTO a (x) VALUES (7)")
+        db.execute("INSERT INTO a (rowid, x) VALUES (1, 8)")
+    with database.reading() as db:
+        assert [row["x"] for row in db.query("SELECT x FROM a")] == [1]
+    database.close()

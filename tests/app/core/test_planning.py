@@ -1,0 +1,126 @@
+"""What goes along with a question: real library, real tokenizer, a context of chosen size."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from app.core.conversations import ConversationStore
+from app.core.errors import UserError
+from app.core.planning import Planner, Situation, check_fits, what_would_drop
+from app.core.prompt import history
+from app.core.records import Mode
+from app.core.segments import PromptFormat
+from app.core.settings import Settings
+from assets import sample_pdf
+from rag import Library
+
+pytestmark = pytest.mark.model
+TRASH = "How long is a deleted conversation kept in the trash?"
+
+
+@dataclass(frozen=True)
+class Model:
+    chat: PromptFormat
+    context: int
+
+
+@dataclass
+class Desk:
+    """A conversation over the sample document, and a planner."""
+
+    store: ConversationStore
+    library: Library
+    chat: PromptFormat
+    end_ids: frozenset[int]
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        self.document = int(self.library.add(sample_pdf()).id)
+        self.conversation = self.store.create(documents=(self.document,)).id
+        self.planner = Planner(lambda: self.library, self.library.search, lambda: self.settings)
+
+    def plan(self, question: str, context: int, mode: Mode = "auto", look_up: bool = True):
+        conversation = self.store.set_mode(self.conversation, mode)
+        messages = self.store.messages(self.conversation)
+        situation = Situation(conversation, messages, Model(self.chat, context), self.end_ids)
+        return self.planner.plan(situation, question, look_up)
+
+    def keep(self, plan) -> None:
+        composed = plan.composed
+        self.store.append(
+            self.conversation, "user", plan.addition.question, composed.tokens, placement=composed.placement
+        )
+
+
+@pytest.fixture
+def desk(store: ConversationStore, tmp_path: Path, chat) -> Iterator[Desk]:
+    library = Library(tmp_path / "library")
+    yield Desk(store, library, chat.format, chat.end_ids)
+    library.close()
+
+
+def test_auto_reads_whole_what_fits_and_looks_up_what_does_not(desk: Desk) -> None:
+    whole = desk.plan(TRASH, context=8192)
+    assert whole.mode == "whole"
+    assert len(whole.tokens) == whole.total < 8192
+    room = whole.total + min(desk.settings.answer_reserve, whole.total)
+    assert desk.plan(TRASH, context=room + 400).mode == "whole"
+    small = desk.plan(TRASH, context=whole.total)
+    assert small.mode == "passages"
+    check_fits(small)
+
+
+def test_passages_hold_the_answer_and_keep_the_budget(desk: Desk) -> None:
+    desk.settings = replace(desk.settings, passage_tokens=300)
+    plan = desk.plan(TRASH, context=2048, mode="passages")
+    assert any("trash for 30" in p.text for p in plan.addition.passages)
+    bare = desk.plan(TRASH, context=2048, mode="passages", look_up=False)
+    added = len(plan.composed.tokens) - len(bare.composed.tokens)
+    assert 0 < added <= 300
+    assert bare.estimated == 300, "a price counts the bound"
+
+
+def test_the_second_question_does_not_repeat_passages(desk: Desk) -> None:
+    first = desk.plan(TRASH, context=2048, mode="passages")
+    desk.keep(first)
+    again = desk.plan(TRASH, context=2048, mode="passages")
+    assert set(first.addition.passages) & set(again.addition.passages)
+    known = {p.id for item in first.composed.placement.passages for p in desk.planner.texts.placed(item)}
+    assert not {i for item in again.composed.placement.passages for i in item.passage_ids} & known
+    assert again.history.ids == first.tokens.ids
+
+
+def test_a_document_that_is_in_the_context_whole_is_not_looked_up(desk: Desk) -> None:
+    desk.keep(desk.plan(TRASH, context=8192))
+    second = desk.plan("And a deleted document?", context=8192, mode="passages")
+    assert second.mode == "whole"
+    assert second.addition.passages == ()
+    assert len(second.composed.tokens) < 40
+
+
+def test_overflow_is_told_before_anything_is_sent(desk: Desk) -> None:
+    plan = desk.plan(TRASH, context=1024, mode="whole")
+    assert plan.over_by == plan.total + 64 - 1024
+    with pytest.raises(UserError, match=f"{plan.over_by:,} tokens") as caught:
+        check_fits(plan)
+    assert "pagekeep-sample.pdf" in what_would_drop(plan)
+    assert "passages" in caught.value.next.lower()
+
+
+def test_a_conversation_that_is_full_says_so(desk: Desk) -> None:
+    first = desk.plan(TRASH, context=8192)
+    desk.keep(first)
+    messages = desk.store.messages(desk.conversation)
+    full = desk.plan("And then?", context=len(history(messages)) + 20)
+    with pytest.raises(UserError, match="context") as caught:
+        check_fits(full)
+    assert "new conversation" in caught.value.next
+
+
+def test_a_trashed_document_is_not_placed(desk: Desk) -> None:
+    from rag.types import DocumentId
+
+    desk.library.trash(DocumentId(desk.document))
+    assert desk.plan(TRASH, context=8192).mode == "none"
