@@ -23,6 +23,8 @@ _SIGNALS: dict[type, str] = {
     core.TurnText: "turn_text",
     core.TurnDone: "turn_done",
     core.TurnError: "turn_error",
+    core.TurnWithdrawn: "turn_withdrawn",
+    engine.TurnRestored: "turn_restored",
     core.ConversationChanged: "conversation_changed",
     core.ConversationPurged: "conversation_purged",
     core.ImportQueued: "import_queued",
@@ -55,6 +57,8 @@ class EngineBridge(QObject):
     turn_text = Signal(object)
     turn_done = Signal(object)
     turn_error = Signal(object)
+    turn_withdrawn = Signal(object)
+    turn_restored = Signal(object)
     conversation_changed = Signal(object)
     conversation_purged = Signal(object)
     import_queued = Signal(object)

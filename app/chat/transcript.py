@@ -7,11 +7,13 @@ up, without moving what is on the screen. The view follows the newest text only 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QPushButton, QScrollArea, QVBoxLayout, QWidget
 
+from app.chat.live import PENDING_QUESTION
 from app.chat.message_view import AnswerView, QuestionView
 from app.core.errors import UserError
 from app.core.events import TurnPhase
@@ -77,22 +79,26 @@ class Transcript(QScrollArea):
         self._append(QuestionView(self._theme, message))
         self.jump_to_newest()
 
-    def begin_answer(self, message: Message) -> AnswerView:
-        """A new running answer, or the last one when it goes on or starts again."""
+    def confirm_question(self, message: Message) -> None:
+        """The stored question takes the place of the one that was shown when it was sent."""
+        for view in reversed(self._views):
+            if isinstance(view, QuestionView):
+                if view.message.id == PENDING_QUESTION or view.message.id == message.id:
+                    view.message = message
+                    return
+                break
+        self._append(QuestionView(self._theme, message))
+
+    def begin_answer(self, message: Message, text: str = "") -> None:
+        """A running answer with its text so far; it replaces an answer to the same question."""
         last = self._views[-1] if self._views else None
         if isinstance(last, AnswerView):
-            if last.message.id == message.id:
-                self._live = last
-            else:
-                self._remove(last)
-                self._live = None
-        if self._live is None or self._live not in self._views:
-            self._live = self._connected(AnswerView(self._theme, message))
-            self._append(self._live)
+            self._remove(last)
+        self._live = self._connected(AnswerView(self._theme, replace(message, text=text)))
+        self._append(self._live)
         self._mark_last(none=True)
         self._live.begin()
         self.jump_to_newest()
-        return self._live
 
     def show_phase(self, phase: TurnPhase) -> None:
         if self._live is not None:
@@ -107,10 +113,16 @@ class Transcript(QScrollArea):
             self._live.finish(message)
             self._live = None
 
-    def fail(self, error: UserError, retry: Callable[[], object]) -> None:
+    def fail(self, message: Message, error: UserError, retry: Callable[[], object]) -> None:
+        """The answer as far as it came, with the reason below it."""
         if self._live is not None:
+            self._live.finish(message)
             self._live.fail(error, retry)
             self._live = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._views and not self._older
 
     @property
     def answers(self) -> list[AnswerView]:
@@ -218,5 +230,5 @@ class Transcript(QScrollArea):
         text = live.text() if live is not None else ""
         self.show_messages(messages)
         if live is not None:
-            self.begin_answer(live.message).append(text)
+            self.begin_answer(live.message, text)
         self.restore_place(place)

@@ -69,6 +69,10 @@ class Theme(QObject):
     def is_dark(self) -> bool:
         return self._name == "dark"
 
+    @property
+    def choice(self) -> ThemeChoice:
+        return self._choice
+
     def choose(self, choice: ThemeChoice) -> None:
         self._choice = choice
         self._apply()

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.conversations.model import ConversationModel
-from app.core.events import TurnPhase
+from app.core.events import ConversationPurged, TurnPhase
 from app.core.records import Conversation, SearchHit
 from app.services import Services
 from app.widgets.cards import label
@@ -92,6 +92,9 @@ class ConversationsPanel(QWidget):
     def end_phase(self, conversation: ConversationId) -> None:
         self.rows.set_phase(conversation, "")
         self._services.tasks.read(lambda: self._services.workspace.request_state(conversation), None, _ignore)
+
+    def purged(self, event: ConversationPurged) -> None:
+        self.rows.remove(event.conversation)
 
     def show_state(self, state: StateReport) -> None:
         self.rows.set_state(state)

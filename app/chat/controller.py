@@ -1,0 +1,290 @@
+"""What happens in the chat: choosing conversations, sending, streaming, stopping. One short method per action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.draft import Draft
+from app.chat.live import LiveTurns
+from app.chat.panel import ChatPanel
+from app.core import events
+from app.core.errors import UserError, as_user_error
+from app.core.records import Conversation, Message, Mode
+from app.services import Services
+from engine.messages import ConversationId, TurnId
+
+Names = Callable[[], dict[int, str]]
+Loaded = tuple[Conversation, tuple[Message, ...]]
+
+
+class ChatController(QObject):
+    """Signals:
+    changed: the shown conversation's title, documents or mode changed (argument: Conversation).
+    opened: messages of a conversation are on the screen (arguments: id, tuple of messages).
+    turn_ended: a turn is over (argument: conversation id).
+    """
+
+    changed = Signal(object)
+    opened = Signal(str, object)
+    turn_ended = Signal(str)
+
+    def __init__(self, services: Services, panel: ChatPanel, names: Names) -> None:
+        super().__init__(panel)
+        self._services = services
+        self._workspace = services.workspace
+        self._panel = panel
+        self._names = names
+        self._places: dict[ConversationId, int | None] = {}
+        self._draft = Draft(services, panel.composer)
+        self.conversation: Conversation | None = None
+        self.live = LiveTurns()
+        self._connect()
+
+    # --- choosing ---------------------------------------------------------------------------------
+    def open(self, conversation: Conversation) -> None:
+        self.leave()
+        self.conversation = conversation
+        self._draft.belong_to(conversation.id)
+        self._show_header()
+        self._panel.composer.set_running(self.live.get(conversation.id) is not None)
+        id, store = conversation.id, self._workspace
+        self._services.tasks.read(
+            lambda: (store.conversations.get(id), store.conversations.messages(id)),
+            self._loaded,
+            self._failed,
+        )
+        self._services.tasks.read(lambda: store.focus(id), None, not_yet)
+
+    def set_place(self, conversation: ConversationId, place: int | None) -> None:
+        """Where the transcript stood when the window was closed; used when it opens."""
+        self._places[conversation] = place
+
+    def leave(self) -> None:
+        """Keeps the draft and the place of the conversation that was shown."""
+        if self.conversation is None:
+            return
+        self._places[self.conversation.id] = self._panel.transcript.place()
+        self._draft.leave()
+
+    def place(self) -> int | None:
+        return self._panel.transcript.place()
+
+    def is_empty(self) -> bool:
+        """The shown conversation has no message and none on the way."""
+        transcript = self._panel.transcript
+        return self.conversation is None or (
+            transcript.is_empty and self.live.get(self.conversation.id) is None
+        )
+
+    def put(self, conversation: Conversation) -> None:
+        if self.conversation is not None and conversation.id == self.conversation.id:
+            self.conversation = conversation
+            self._show_header()
+            self._panel.composer.price_again()
+            self.changed.emit(conversation)
+
+    def _loaded(self, loaded: Loaded) -> None:
+        conversation, messages = loaded
+        if self.conversation is None or conversation.id != self.conversation.id:
+            return
+        self.conversation = conversation
+        self._show_header()
+        self._panel.clear_errors()
+        self._show_messages(messages)
+        self._panel.composer.show_draft(conversation.draft)
+        self._panel.transcript.restore_place(self._places.get(conversation.id))
+        self.opened.emit(conversation.id, messages)
+
+    def _show_messages(self, messages: Sequence[Message]) -> None:
+        live = self.live.get(self.conversation.id if self.conversation else None)
+        shown = list(messages)
+        if live is not None:
+            own = {live.answer.id, live.question.id if live.question else None}
+            continued = [m for m in shown if m.id == live.answer.id and live.question is None]
+            shown = [m for m in shown if m.id not in own or m in continued]
+        transcript = self._panel.transcript
+        transcript.show_messages(shown)
+        if live is not None:
+            if live.question is not None:
+                transcript.add_question(live.question)
+            transcript.begin_answer(live.answer, live.text)
+            if live.phase is not None:
+                transcript.show_phase(live.phase)
+        self._panel.show_empty(transcript.is_empty)
+
+    def _show_header(self) -> None:
+        if self.conversation is not None:
+            names = self._names()
+            documents = [(id, names.get(id, "removed document")) for id in self.conversation.document_ids]
+            self._panel.show_conversation(self.conversation, documents)
+
+    # --- turns ------------------------------------------------------------------------------------
+    def send(self, text: str) -> None:
+        if self.conversation is not None:
+            id = self.conversation.id
+            self._start(text, lambda: self._workspace.ask(id, text))
+
+    def regenerate(self) -> None:
+        if (
+            self.conversation is not None
+            and not self.is_empty()
+            and self.live.get(self.conversation.id) is None
+        ):
+            id = self.conversation.id
+            self._start(None, lambda: self._workspace.regenerate(id))
+
+    def go_on(self) -> None:
+        if self.conversation is not None and self.live.get(self.conversation.id) is None:
+            id = self.conversation.id
+            self._run(id, lambda: self._workspace.continue_answer(id))
+
+    def stop(self) -> None:
+        live = self.live.get(self.conversation.id if self.conversation else None)
+        if live is not None and live.turn is not None:
+            self._services.tasks.read(lambda: self._workspace.cancel(live.turn))
+
+    def _start(self, question: str | None, call: Callable[[], TurnId]) -> None:
+        conversation = self.conversation
+        if conversation is None:
+            return
+        live = self.live.ask(conversation.id, question)
+        transcript = self._panel.transcript
+        if live.question is not None:
+            transcript.add_question(live.question)
+        transcript.begin_answer(live.answer)
+        self._panel.show_empty(False)
+        self._run(conversation.id, call)
+
+    def _run(self, conversation: ConversationId, call: Callable[[], TurnId]) -> None:
+        self._panel.clear_errors()
+        self._panel.composer.set_running(True)
+        self._services.tasks.read(
+            call,
+            lambda turn: self.live.set_turn(conversation, turn),
+            lambda error: self._refused(conversation, as_user_error(error)),
+        )
+
+    # --- events of turns --------------------------------------------------------------------------
+    def _started(self, event: events.TurnStarted) -> None:
+        live = self.live.begin(event)
+        if not self._is_shown(event.conversation):
+            return
+        transcript = self._panel.transcript
+        if live.question is not None:
+            transcript.confirm_question(live.question)
+        transcript.begin_answer(live.answer, live.text)
+        if live.phase is not None:
+            transcript.show_phase(live.phase)
+        self._panel.show_empty(False)
+        self._panel.composer.set_running(True)
+
+    def _phase(self, event: events.TurnPhase) -> None:
+        self.live.show_phase(event)
+        if self._is_shown(event.conversation):
+            self._panel.transcript.show_phase(event)
+
+    def _text(self, event: events.TurnText) -> None:
+        self.live.append(event)
+        if self._is_shown(event.conversation):
+            self._panel.transcript.append_text(event.delta)
+
+    def _done(self, event: events.TurnDone) -> None:
+        self.live.end(event.conversation)
+        if self._is_shown(event.conversation):
+            self._panel.transcript.finish(event.message)
+        self._ended(event.conversation)
+
+    def _withdrawn(self, event: events.TurnWithdrawn) -> None:
+        self._give_back(event.conversation)
+
+    def _error(self, event: events.TurnError) -> None:
+        if event.message is None:
+            self._refused(event.conversation, event.error)
+            return
+        self.live.end(event.conversation)
+        if self._is_shown(event.conversation):
+            self._panel.transcript.fail(event.message, event.error, self.regenerate)
+        else:
+            self._services.toasts.say(f"{event.error.what} {event.error.next}")
+        self._ended(event.conversation)
+
+    def _refused(self, conversation: ConversationId, error: UserError) -> None:
+        """Nothing was stored: the question is the draft again, with the reason above it."""
+        self._give_back(conversation)
+        if self._is_shown(conversation):
+            self._panel.show_error(error)
+        else:
+            self._services.toasts.say(f"{error.what} {error.next}")
+
+    def _give_back(self, conversation: ConversationId) -> None:
+        live = self.live.end(conversation)
+        if self._is_shown(conversation) and self.conversation is not None:
+            question = live.question.text if live is not None and live.question is not None else ""
+            store = self._workspace
+            self._services.tasks.read(
+                lambda: (store.conversations.get(conversation), store.conversations.messages(conversation)),
+                lambda loaded: self._after_return(loaded, question),
+            )
+        self._ended(conversation)
+
+    def _after_return(self, loaded: Loaded, question: str) -> None:
+        conversation, messages = loaded
+        if self._is_shown(conversation.id):
+            self._show_messages(messages)
+            if question and not self._panel.composer.text():
+                self._panel.composer.show_draft(question)
+
+    def _ended(self, conversation: ConversationId) -> None:
+        if self._is_shown(conversation):
+            self._panel.composer.set_running(False)
+            self._panel.composer.price_again()
+        self.turn_ended.emit(conversation)
+
+    # --- documents and mode -----------------------------------------------------------------------
+    def attach(self, document: int) -> None:
+        self._change(lambda id: self._workspace.attach(id, document))
+
+    def detach(self, document: int) -> None:
+        self._change(lambda id: self._workspace.detach(id, document))
+        self._services.toasts.offer_undo(
+            "Later questions do not look into it.", lambda: self.attach(document)
+        )
+
+    def set_mode(self, mode: Mode) -> None:
+        self._change(lambda id: self._workspace.set_mode(id, mode))
+
+    def names_changed(self) -> None:
+        self._show_header()
+
+    def set_model(self, has_model: bool, why_not: str) -> None:
+        """Whether questions can be sent; `why_not` is shown otherwise."""
+        self._draft.set_model(has_model, why_not)
+
+    def _change(self, change: Callable[[ConversationId], Conversation]) -> None:
+        if self.conversation is not None:
+            id = self.conversation.id
+            self._services.tasks.write(lambda: change(id), self.put, self._failed)
+
+    # --- small ------------------------------------------------------------------------------------
+    def _is_shown(self, conversation: ConversationId) -> bool:
+        return self.conversation is not None and self.conversation.id == conversation
+
+    def _failed(self, error: Exception) -> None:
+        self._panel.show_error(as_user_error(error))
+
+    def _connect(self) -> None:
+        bus, panel = self._services.events, self._panel
+        bus.turn_started.connect(self._started)
+        bus.turn_phase.connect(self._phase)
+        bus.turn_text.connect(self._text)
+        bus.turn_done.connect(self._done)
+        bus.turn_error.connect(self._error)
+        bus.turn_withdrawn.connect(self._withdrawn)
+        panel.composer.sent.connect(self.send)
+        panel.composer.stopped.connect(self.stop)
+        panel.header.mode_chosen.connect(self.set_mode)
+        panel.header.removed.connect(self.detach)
+        panel.transcript.regenerate.connect(self.regenerate)
+        panel.transcript.go_on.connect(self.go_on)

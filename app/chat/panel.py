@@ -1,0 +1,108 @@
+"""The middle column: header, transcript, composer. It shows; app.chat.controller decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from app.chat.composer import Composer
+from app.chat.header import Header
+from app.chat.transcript import Transcript
+from app.core.errors import UserError
+from app.core.records import Conversation
+from app.models.offer import ModelOffer
+from app.services import Services
+from app.widgets.cards import EmptyState, ErrorCard, button
+
+_SUGGESTIONS = ("What is this document about?", "List its main points.", "Which terms does it define?")
+
+
+class ChatPanel(QWidget):
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+        self._theme = services.theme
+        self._has_model = True
+        self.header = Header(services.theme)
+        self.transcript = Transcript(services.theme)
+        self.composer = Composer(services.theme)
+        self.offer = ModelOffer(services)
+        self.empty = EmptyState(
+            services.theme, "chat", "Ask about a PDF", "Drop PDFs anywhere on the window."
+        )
+        self._suggestions = QWidget()
+        self._notices = QVBoxLayout()
+        self._middle = QStackedWidget()
+        self._lay_out()
+
+    def show_conversation(self, conversation: Conversation, documents: Sequence[tuple[int, str]]) -> None:
+        self.header.show_conversation(conversation, documents)
+        self._suggestions.setVisible(bool(documents))
+        if documents:
+            self.empty.title.setText(
+                f"Ask about {documents[0][1]}" if len(documents) == 1 else "Ask about your documents"
+            )
+            self.empty.hint.setText("Answers name the page and the passage; a click opens them.")
+        else:
+            self.empty.title.setText("Ask about a PDF")
+            self.empty.hint.setText("Drop PDFs anywhere on the window, or pick one from the library.")
+
+    def show_empty(self, empty: bool) -> None:
+        self._middle.setCurrentIndex(0 if empty else 1)
+
+    def show_model(self, has_model: bool) -> None:
+        """Without a model the offer to get one stands above everything."""
+        self.offer_place.setVisible(not has_model)
+
+    def show_model_error(self, error: Exception) -> None:
+        self.show_model(False)
+        self.offer.show_error(error)
+
+    def show_error(self, error: UserError, again: Callable[[], object] | None = None) -> None:
+        """Above the composer, until it is dismissed or the next question is sent."""
+        self.clear_errors()
+        card = ErrorCard(self._theme, error)
+        if again is not None:
+            card.add_button("Try again", again)
+        card.add_dismiss()
+        card.dismissed.connect(self.clear_errors)
+        self._notices.addWidget(card)
+
+    def clear_errors(self) -> None:
+        while (item := self._notices.takeAt(0)) is not None:
+            if item.widget() is not None:
+                item.widget().hide()
+                item.widget().deleteLater()
+
+    def _suggest(self, text: str) -> None:
+        self.composer.editor.setPlainText(text)
+        self.composer.editor.moveCursor(self.composer.editor.textCursor().MoveOperation.End)
+        self.composer.editor.setFocus()
+
+    def _lay_out(self) -> None:
+        suggestions = QHBoxLayout(self._suggestions)
+        suggestions.setContentsMargins(0, 8, 0, 0)
+        suggestions.setSpacing(8)
+        suggestions.addStretch(1)
+        for text in _SUGGESTIONS:
+            suggestions.addWidget(button(text, lambda text=text: self._suggest(text)))
+        suggestions.addStretch(1)
+        self.empty.add_widget(self._suggestions)
+        self._middle.addWidget(self.empty)
+        self._middle.addWidget(self.transcript)
+        self.offer_place = QWidget()
+        offering = QHBoxLayout(self.offer_place)
+        offering.setContentsMargins(20, 16, 20, 0)
+        offering.addWidget(self.offer, 1, Qt.AlignmentFlag.AlignTop)
+        self.offer_place.hide()
+        self._notices.setContentsMargins(20, 0, 20, 4)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.header)
+        layout.addWidget(self.offer_place)
+        layout.addWidget(self._middle, 1)
+        layout.addLayout(self._notices)
+        layout.addWidget(self.composer)

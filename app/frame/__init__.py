@@ -1,0 +1,1 @@
+"""What belongs to the window as a whole: status bar, window state, trash, crash log."""

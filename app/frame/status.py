@@ -1,0 +1,146 @@
+"""The status bar: model and speed, what runs, memory."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QToolButton, QWidget
+
+from app.services import Services
+from app.widgets.cards import label
+from app.widgets.elided import ElidedLabel
+from app.widgets.format import per_second, size
+from engine.messages import EngineStats, ModelFailed, ModelLoaded, ModelLoading
+
+MEMORY_EVERY_MS = 5000
+
+
+def free_memory() -> int:
+    """Bytes that programs could still get."""
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+class StatusBar(QStatusBar):
+    """Signals: models_wanted; cancel_wanted (argument: the job that is shown)."""
+
+    models_wanted = Signal()
+    cancel_wanted = Signal(object)
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+        self._loaded: ModelLoaded | None = None
+        self._stats: EngineStats | None = None
+        self._job: object = None
+        self._model = QToolButton(text="No model", iconSize=QSize(16, 16))
+        self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._model.setToolTip("Models (Ctrl+M)")
+        self._model.clicked.connect(self.models_wanted)
+        self._activity = ElidedLabel("", Qt.TextElideMode.ElideMiddle)
+        self._activity.setProperty("role", "muted")
+        self._progress = QProgressBar(textVisible=False)
+        self._progress.setFixedWidth(120)
+        self._progress.setAccessibleName("Import progress")
+        self._cancel = QToolButton(toolTip="Stop importing", iconSize=QSize(14, 14))
+        self._cancel.setAccessibleName("Stop importing")
+        self._cancel.clicked.connect(lambda: self.cancel_wanted.emit(self._job))
+        self._memory = label("", "muted", wrap=False)
+        self._free = 0
+        self._lay_out()
+        self._connect()
+        self._draw()
+        self.show_activity("", None)
+
+    def show_activity(self, words: str, job: object, part: float | None = None) -> None:
+        self._job = job
+        self._activity.setText(words)
+        self._activity.setToolTip(words)
+        self._cancel.setVisible(job is not None)
+        self._progress.setVisible(part is not None)
+        if part is not None:
+            self._progress.setRange(0, 1000)
+            self._progress.setValue(int(part * 1000))
+
+    @property
+    def loaded(self) -> ModelLoaded | None:
+        return self._loaded
+
+    def _show_loading(self, event: ModelLoading) -> None:
+        self._model.setText(f"Loading {event.path.stem}: {event.stage}")
+
+    def _show_failed(self, event: ModelFailed) -> None:
+        self._loaded = None
+        self._model.setText("No model")
+
+    def _show_loaded(self, event: ModelLoaded) -> None:
+        self._loaded = event
+        self._show_model()
+        self._show_memory()
+
+    def _show_stats(self, stats: EngineStats) -> None:
+        self._stats = stats
+        self._show_model()
+        self._show_memory()
+
+    def _show_model(self) -> None:
+        if self._loaded is None:
+            return
+        parts = [self._loaded.name, *self._loaded.devices[:2]]
+        if self._stats is not None and self._stats.decode_rate > 0:
+            parts.append(per_second(self._stats.decode_rate))
+        self._model.setText("  ·  ".join(parts))
+        self._model.setAccessibleName(f"Model: {', '.join(parts)}")
+
+    def _show_memory(self) -> None:
+        parts = []
+        if self._stats is not None:
+            parts = [
+                f"weights {size(self._stats.weights_bytes)}",
+                f"state {size(self._stats.kv_memory_bytes)}",
+            ]
+            self._memory.setToolTip(f"State on disk: {size(self._stats.kv_disk_bytes)}")
+        elif self._loaded is not None:
+            parts = [f"weights {size(self._loaded.weights_bytes)}"]
+        if self._free:
+            parts.append(f"{size(self._free)} free")
+        self._memory.setText("  ·  ".join(parts))
+
+    def _measure(self) -> None:
+        self._services.tasks.read(free_memory, self._show_free)
+
+    def _show_free(self, free: int) -> None:
+        self._free = free
+        self._show_memory()
+
+    def _lay_out(self) -> None:
+        self.setSizeGripEnabled(False)
+        row = QWidget()
+        layout = QHBoxLayout(row)
+        layout.setContentsMargins(6, 1, 12, 1)
+        layout.setSpacing(8)
+        layout.addWidget(self._model)
+        layout.addStretch(1)
+        layout.addWidget(self._activity, 3)
+        layout.addWidget(self._progress)
+        layout.addWidget(self._cancel)
+        layout.addStretch(1)
+        layout.addWidget(self._memory)
+        self._activity.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.addWidget(row, 1)
+
+    def _connect(self) -> None:
+        signals = self._services.events
+        signals.model_loading.connect(self._show_loading)
+        signals.model_loaded.connect(self._show_loaded)
+        signals.model_failed.connect(self._show_failed)
+        signals.stats.connect(self._show_stats)
+        self._services.theme.changed.connect(self._draw)
+        timer = QTimer(self, interval=MEMORY_EVERY_MS)
+        timer.timeout.connect(self._measure)
+        timer.start()
+        QTimer.singleShot(600, self, self._measure)
+
+    def _draw(self) -> None:
+        self._model.setIcon(self._services.theme.icon("model"))
+        self._cancel.setIcon(self._services.theme.icon("close"))

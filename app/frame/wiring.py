@@ -1,0 +1,58 @@
+"""Who hears whom: signals of the features and of the workspace, connected in one place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.window import Window
+
+
+def connect(window: Window) -> None:
+    _connect_features(window)
+    _connect_events(window)
+
+
+def _connect_features(window: Window) -> None:
+    library, conversations, chat = window.library, window.conversations, window.chat
+    controller, dialogs, status = window.controller, window.dialogs, window.status
+    conversations.chosen.connect(window.conversation_chosen)
+    conversations.new_wanted.connect(window.new_conversation)
+    conversations.trash_wanted.connect(dialogs.trash)
+    conversations.loaded.connect(window.conversations_loaded)
+    library.open_wanted.connect(window.open_document)
+    library.ask_wanted.connect(window.ask_about)
+    library.report_wanted.connect(dialogs.report)
+    library.changed.connect(controller.names_changed)
+    library.removed.connect(window.reader.close_document)
+    library.activity.connect(status.show_activity)
+    status.cancel_wanted.connect(library.cancel)
+    status.models_wanted.connect(dialogs.models)
+    chat.offer.manager_wanted.connect(dialogs.models)
+    chat.header.opened.connect(window.open_document)
+    chat.header.attach.connect(window.show_attach_menu)
+    chat.transcript.opened.connect(window.open_citation)
+    controller.opened.connect(window.conversation_opened)
+    controller.turn_ended.connect(window.turn_ended)
+    window.cache.fork_wanted.connect(conversations.fork)
+    window.services.tasks.failed.connect(dialogs.show_failure)
+
+
+def _connect_events(window: Window) -> None:
+    bus, library, conversations = window.services.events, window.library, window.conversations
+    bus.turn_phase.connect(conversations.show_phase)
+    bus.turn_started.connect(window.turn_started)
+    bus.turn_done.connect(window.turn_done)
+    bus.state_report.connect(conversations.show_state)
+    bus.state_report.connect(window.cache.show_state)
+    bus.conversation_changed.connect(window.conversation_changed)
+    bus.conversation_purged.connect(conversations.purged)
+    bus.import_queued.connect(library.import_queued)
+    bus.import_progress.connect(library.import_progress)
+    bus.import_done.connect(library.import_done)
+    bus.import_failed.connect(library.import_failed)
+    bus.import_cancelled.connect(library.import_cancelled)
+    bus.model_loading.connect(window.model_loading)
+    bus.model_loaded.connect(window.model_loaded)
+    bus.model_failed.connect(window.model_failed)
+    bus.notice.connect(window.notice)

@@ -1,0 +1,257 @@
+"""The main window: a frame that places the features and passes signals between them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QMainWindow, QMenu, QSplitter, QTabWidget, QToolButton, QVBoxLayout, QWidget
+
+from app.cache_panel.panel import CachePanel
+from app.chat.controller import ChatController
+from app.chat.conversations.panel import ConversationsPanel
+from app.chat.panel import ChatPanel
+from app.core import events
+from app.core.errors import UserError
+from app.core.records import Conversation, Message, StoredCitation
+from app.frame.dialogs import Dialogs
+from app.frame.menus import add_shortcuts, menu_button
+from app.frame.state import WindowState
+from app.frame.status import StatusBar
+from app.frame.wiring import connect
+from app.library.panel import LibraryPanel
+from app.reader.page_view import Place
+from app.reader.panel import ReaderPanel
+from app.services import Services
+from app.timing_panel.panel import TimingPanel
+from app.widgets.drop import DropTarget
+from engine.messages import ModelFailed, ModelLoaded, ModelLoading
+
+READER, CACHE, TIMING = range(3)
+DEFAULT_SIZES = ((250, 560, 470), (380, 320))
+
+
+class Window(QMainWindow):
+    """Signals: closing (the reader closes the window; it is hidden already)."""
+
+    closing = Signal()
+
+    def __init__(self, services: Services, state: WindowState, host: QWidget) -> None:
+        super().__init__()
+        self.services = services
+        self._state = state
+        self._restored = False
+        self.conversations = ConversationsPanel(services)
+        self.library = LibraryPanel(services)
+        self.chat = ChatPanel(services)
+        self.controller = ChatController(services, self.chat, self.library.rows.names)
+        self.reader = ReaderPanel(services)
+        self.cache = CachePanel(services)
+        self.timing = TimingPanel(services)
+        self.status = StatusBar(services)
+        self.dialogs = Dialogs(services, self)
+        self.tabs = QTabWidget()
+        self._columns = QSplitter(Qt.Orientation.Horizontal)
+        self._sidebar = QSplitter(Qt.Orientation.Vertical)
+        self._host = host
+        self._lay_out()
+        connect(self)
+        add_shortcuts(self)
+        self._restore_frame()
+
+    # --- start ------------------------------------------------------------------------------------
+    def start(self) -> None:
+        """Reads lists and loads the model; called after the first paint."""
+        self.conversations.reload()
+        self.library.reload()
+        workspace = self.services.workspace
+        self.services.tasks.read(lambda: workspace.models.chosen, self._choose_model)
+
+    def _choose_model(self, chosen: object) -> None:
+        if chosen is None:
+            self._show_model_state(False, "There is no model yet")
+            self.chat.show_model(False)
+            return
+        self._show_model_state(False, "The model is loading")
+        workspace = self.services.workspace
+        self.services.tasks.write(lambda: workspace.load_model(), None, self.chat.show_model_error)
+
+    def conversations_loaded(self) -> None:
+        wanted = self._state.conversation
+        if self.conversations.rows.place(wanted) is not None:
+            self.controller.set_place(wanted, self._state.place)
+            self.conversations.select(wanted)
+        elif (first := self.conversations.rows.at(0)) is not None:
+            self.conversations.select(first.id)
+        else:
+            self.new_conversation()
+        if self._state.document is not None:
+            self.reader.open(self._state.document, Place(self._state.page, self._state.fraction))
+        self._restored = True
+
+    # --- actions ----------------------------------------------------------------------------------
+    def new_conversation(self) -> None:
+        """The shown conversation when it has nothing in it yet, else a new one."""
+        self.chat.composer.editor.setFocus()
+        shown = self.controller.conversation
+        listed = shown is not None and self.conversations.rows.place(shown.id) is not None
+        if listed and self.controller.is_empty() and not shown.title_fixed:
+            return
+        workspace = self.services.workspace
+        self.services.tasks.write(lambda: workspace.new_conversation(), self._show_new)
+
+    def _show_new(self, conversation: Conversation) -> None:
+        self.conversations.put(conversation)
+        self.conversations.select(conversation.id)
+        self.chat.composer.editor.setFocus()
+
+    def open_document(self, document: int) -> None:
+        self.tabs.setCurrentIndex(READER)
+        self.reader.open(document)
+
+    def open_citation(self, citation: StoredCitation) -> None:
+        if citation.document_id is not None and citation.ranges:
+            self.tabs.setCurrentIndex(READER)
+            self.reader.open(citation.document_id, None, citation.ranges)
+
+    def _show_model_state(self, has_model: bool, why_not: str) -> None:
+        self.controller.set_model(has_model, why_not)
+
+    # --- events -----------------------------------------------------------------------------------
+    def conversation_opened(self, conversation: str, messages: tuple[Message, ...]) -> None:
+        self.cache.show_conversation(conversation)
+        self.timing.show_conversation(conversation, messages)
+
+    def turn_started(self, event: events.TurnStarted) -> None:
+        self.timing.add_question(event.user_message)
+
+    def turn_done(self, event: events.TurnDone) -> None:
+        self.timing.add(event.message)
+
+    def turn_ended(self, conversation: str) -> None:
+        self.conversations.end_phase(conversation)
+        self.cache.refresh()
+
+    def model_loading(self, event: ModelLoading) -> None:
+        self.chat.show_model(True)
+        self._show_model_state(False, "The model is loading")
+
+    def model_loaded(self, event: ModelLoaded) -> None:
+        self.chat.show_model(True)
+        self._show_model_state(True, "")
+        self.conversations.ask_states()
+        self.cache.refresh()
+
+    def model_failed(self, event: ModelFailed) -> None:
+        self._show_model_state(False, "There is no model")
+        self.chat.show_model(False)
+        self.chat.show_model_error(UserError(event.what, event.why, event.next))
+
+    def conversation_changed(self, event: events.ConversationChanged) -> None:
+        self.conversations.put(event.conversation)
+        self.controller.put(event.conversation)
+
+    def notice(self, notice: events.Notice) -> None:
+        text = " ".join(part for part in (notice.what, notice.why, notice.next) if part)
+        self.services.toasts.say(text)
+
+    # --- closing ----------------------------------------------------------------------------------
+    def state(self) -> WindowState:
+        """Everything needed to look the same next time."""
+        visit = self.reader.current()
+        shown = self.controller.conversation
+        splitters = (self._columns, self._sidebar)
+        return WindowState(
+            geometry=_text(self.saveGeometry()),
+            splitters=tuple(_text(splitter.saveState()) for splitter in splitters),
+            tab=self.tabs.currentIndex(),
+            theme=self.services.theme.choice,
+            conversation=shown.id if shown is not None else "",
+            place=self.controller.place(),
+            document=visit.document if visit is not None else None,
+            page=visit.place.page if visit is not None else 0,
+            fraction=visit.place.fraction if visit is not None else 0.0,
+            zoom=0.0 if self.reader.view.fits_width else self.reader.view.zoom,
+            outline=self.reader.toolbar.outline.isChecked(),
+        )
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.controller.leave()
+        self.hide()
+        self.closing.emit()
+        super().closeEvent(event)
+
+    # --- building ---------------------------------------------------------------------------------
+    def _lay_out(self) -> None:
+        self.setWindowTitle("Pagekeep")
+        self.setWindowIcon(self.services.theme.icon("pagekeep", "text"))
+        sidebar = QWidget()
+        sidebar.setObjectName("sidebar")
+        sidebar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        inside = QVBoxLayout(sidebar)
+        inside.setContentsMargins(0, 0, 0, 0)
+        inside.addWidget(self._sidebar)
+        for part in (self.conversations, self.library):
+            self._sidebar.addWidget(part)
+        for panel, name in ((self.reader, "Reader"), (self.cache, "Cache"), (self.timing, "Timing")):
+            self.tabs.addTab(panel, name)
+        self.tabs.setDocumentMode(True)
+        self.tabs.setCornerWidget(menu_button(self), Qt.Corner.TopRightCorner)
+        for part, least in ((sidebar, 190), (self.chat, 340), (self.tabs, 300)):
+            part.setMinimumWidth(least)
+            self._columns.addWidget(part)
+        for column, stretch in enumerate((0, 3, 2)):
+            self._columns.setStretchFactor(column, stretch)
+        for splitter, sizes in ((self._columns, DEFAULT_SIZES[0]), (self._sidebar, DEFAULT_SIZES[1])):
+            splitter.setChildrenCollapsible(False)
+            splitter.setHandleWidth(1)
+            splitter.setSizes(list(sizes))
+        column = QVBoxLayout(self._host)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._columns)
+        self.setCentralWidget(self._host)
+        self.setStatusBar(self.status)
+        self._drop = DropTarget(self.services.theme, self)
+        self._drop.dropped.connect(self.library.add)
+
+    def search_in_document(self) -> None:
+        self.tabs.setCurrentIndex(READER)
+        self.reader.search_in_document()
+
+    def conversation_chosen(self, conversation: Conversation) -> None:
+        self.library.set_conversation(conversation.id)
+        self.controller.open(conversation)
+
+    def ask_about(self, document: object) -> None:
+        self.controller.attach(document.id)
+        self.chat.composer.editor.setFocus()
+
+    def show_attach_menu(self, source: QToolButton) -> None:
+        menu = QMenu(self)
+        shown = self.controller.conversation
+        attached = shown.document_ids if shown is not None else ()
+        for document in self.library.rows.documents()[:40]:
+            if document.id not in attached:
+                menu.addAction(document.name, lambda id=document.id: self.controller.attach(id))
+        menu.addSeparator()
+        menu.addAction("Add PDFs…", self.library.choose_files)
+        menu.exec(source.mapToGlobal(source.rect().bottomLeft()))
+
+    def _restore_frame(self) -> None:
+        self.resize(1280, 800)
+        if self._state.geometry:
+            self.restoreGeometry(_blob(self._state.geometry))
+        for splitter, text in zip((self._columns, self._sidebar), self._state.splitters, strict=False):
+            splitter.restoreState(_blob(text))
+        self.tabs.setCurrentIndex(self._state.tab)
+        self.reader.toolbar.outline.setChecked(self._state.outline)
+        if self._state.zoom > 0:
+            self.reader.view.set_zoom(self._state.zoom)
+        QTimer.singleShot(0, self.chat.composer.editor.setFocus)
+
+
+def _text(blob: QByteArray) -> str:
+    return bytes(blob.toBase64().data()).decode()
+
+
+def _blob(text: str) -> QByteArray:
+    return QByteArray.fromBase64(text.encode())
