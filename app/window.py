@@ -195,6 +195,7 @@ class Window(QMainWindow):
         for panel, name in ((self.reader, "Reader"), (self.cache, "Cache"), (self.timing, "Timing")):
             self.tabs.addTab(panel, name)
         self.tabs.setDocumentMode(True)
+        self.tabs.tabBar().setDrawBase(False)
         self.tabs.setCornerWidget(menu_button(self), Qt.Corner.TopRightCorner)
         for part, least in ((sidebar, 190), (self.chat, 340), (self.tabs, 300)):
             part.setMinimumWidth(least)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chat.draft import Draft
+from app.chat.draft import Draft, not_yet
 from app.chat.live import LiveTurns
 from app.chat.panel import ChatPanel
 from app.core import events
