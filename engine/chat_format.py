@@ -28,8 +28,9 @@ _CHATML = (
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 _PLAIN = (
-    "{{ bos_token }}{% for message in messages %}{{ message.role | capitalize }}: {{ message.content }}"
-    "{% if message.role == 'assistant' %}{{ eos_token }}{% endif %}{{ '\n\n' }}{% endfor %}"
+    "{{ bos_token }}{% for message in messages %}{{ message.role | capitalize }}:"
+    "{% if message.role == 'assistant' %}{{ message.content + eos_token }}"
+    "{% else %}{{ ' ' + message.content }}{% endif %}{{ '\n\n' }}{% endfor %}"
     "{% if add_generation_prompt %}Assistant:{% endif %}"
 )
 
@@ -66,9 +67,7 @@ class ChatFormat:
     turns. end_of_turn: the token that closes an answer, None where there is none. warnings: for the reader.
     """
 
-    def __init__(
-        self, segments: Segments, append_only: bool, tokenizer: Tokenizer, warnings: tuple[str, ...]
-    ) -> None:
+    def __init__(self, segments: Segments, append_only: bool, tokenizer: Tokenizer, warnings: tuple[str, ...]) -> None:
         self.segments = segments
         self.append_only = append_only
         self.warnings = warnings
