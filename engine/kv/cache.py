@@ -58,6 +58,7 @@ class KvCache:
         self._matcher = Matcher(self.tree, store, self.root, layout.page_tokens, numerics)
         self._written: deque[tuple[Node, bool]] = deque()  # filled by the I/O thread
         self._abandoned: list[Restore] = []
+        self.pool.warm()
 
     # --- prefixes ---
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import threading
+from collections import deque
 from typing import NoReturn
 
 import numpy as np
@@ -12,6 +15,9 @@ from engine.errors import EngineError
 
 ALIGNMENT = 4096
 _HUGE = 2 << 20
+_POPULATE_WRITE = 23  # madvise(2), since Linux 5.14
+# Memory kept ready: first touch of 184 MB takes 17-480 ms here, a restore into ready memory reads it in 20.
+_READY_BYTES = 256 << 20
 # Slabs are advised to use huge pages: first touch of 184 MB took 17 ms instead of 76 (2-core VM, kernel
 # 6.18).
 _SLAB_BYTES = 32 << 20
@@ -60,6 +66,14 @@ class Slab:
         self.buffers = [PageBuffer(self, whole[offset : offset + payload_bytes]) for offset in offsets]
         self.in_use = 0
 
+    def populate(self) -> None:
+        """Touches all memory now, so that no kernel and no read has to wait for it. Releases the GIL."""
+        first, last = self.buffers[0], self.buffers[-1]
+        size = last.address + len(last.view) - first.address
+        if ctypes.CDLL(None).madvise(ctypes.c_void_p(first.address), ctypes.c_size_t(size), _POPULATE_WRITE):
+            for buffer in self.buffers:
+                buffer.view[::ALIGNMENT] = 0
+
 
 class PagePool:
     """Hands out page buffers; `used_bytes` never exceeds `budget_bytes`.
@@ -75,6 +89,8 @@ class PagePool:
         self.used_bytes = 0
         self._slabs: list[Slab] = []
         self._free: list[PageBuffer] = []
+        self._ready: deque[Slab] = deque()  # filled by the warming thread
+        self._warming: threading.Thread | None = None
 
     @property
     def reserved_bytes(self) -> int:
@@ -91,6 +107,7 @@ class PagePool:
             self.refuse()
         if not self._free:
             self._grow()
+            self.warm()
         buffer = self._free.pop()
         buffer.refs = 1
         buffer.slab.in_use += 1
@@ -119,14 +136,47 @@ class PagePool:
             self._free.append(buffer)
             self._trim(buffer.slab)
 
+    def warm(self) -> None:
+        """Gets memory ready in the background, a part of the budget at most; returns at once."""
+        if self._warming is None or not self._warming.is_alive():
+            self._take_ready()
+            wanted = min(_READY_BYTES, self.budget_bytes // 4) - len(self._free) * self.stride
+            wanted = min(wanted, self.budget_bytes - self.reserved_bytes)
+            slabs = max(0, wanted) // (self._slab_pages * self.stride)
+            self._warming = threading.Thread(target=self._prepare, args=(slabs,), name="kv-memory", daemon=True)
+            self._warming.start()
+
+    def ready(self, timeout: float | None = None) -> None:
+        """Waits until the memory that was asked for in the background is there."""
+        if self._warming is not None:
+            self._warming.join(timeout)
+
+    @property
+    def _slab_pages(self) -> int:
+        return max(1, min(_SLAB_BYTES, self.budget_bytes) // self.stride)
+
+    def _prepare(self, slabs: int) -> None:
+        for _ in range(slabs):
+            slab = Slab(self.stride, self.payload_bytes, self._slab_pages)
+            slab.populate()
+            self._ready.append(slab)
+
+    def _take_ready(self) -> None:
+        while self._ready:
+            self._add(self._ready.popleft())
+
     def _grow(self) -> None:
-        pages = min(max(1, _SLAB_BYTES // self.stride), self.room)
-        slab = Slab(self.stride, self.payload_bytes, max(1, pages))
+        self._take_ready()
+        if not self._free:
+            self._add(Slab(self.stride, self.payload_bytes, self._slab_pages))
+
+    def _add(self, slab: Slab) -> None:
         self._slabs.append(slab)
         self._free.extend(reversed(slab.buffers))
 
     def _trim(self, slab: Slab) -> None:
-        """Gives an unused slab back to the system unless it is the only reserve."""
-        if not slab.in_use and len(self._free) > 2 * len(slab.buffers):
+        """Gives an unused slab back to the system unless it belongs to the reserve."""
+        reserve = max(_READY_BYTES // self.stride, 2 * len(slab.buffers))
+        if not slab.in_use and len(self._free) > reserve:
             self._slabs.remove(slab)
             self._free = [buffer for buffer in self._free if buffer.slab is not slab]

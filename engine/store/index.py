@@ -78,6 +78,9 @@ class Index:
             keys = [Key(row[0]) for row in self._reader.execute(query, (self.model, parent))]
         return [record for key in keys if (record := self.find(key)) is not None]
 
+    def count(self) -> int:
+        return len(self._rows)
+
     def heads(self) -> dict[str, Head]:
         return dict(self._heads)
 

@@ -1,4 +1,4 @@
-"""Restore reads: in file order, in large requests, checked layer by layer, on two I/O threads (read, verify)."""
+"""Restore reads: in file order, in large requests, each checked layer by layer right after it was read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from engine.store.record import MAX_HEADER, RecordHeader, decode, intact
 from engine.store.segment import read_header
 
 Bytes = npt.NDArray[np.uint8]
-READ_BYTES = 8 << 20  # of one request; 184 MB warm took 25 ms in requests of 4 MB, 28 in 1 MB
+READ_BYTES = 2 << 20  # of one request: large enough for any disk, and still in the core's cache when it is checked
+_THREADS = 4  # requests in flight
 _PARTS = 256
 _OPEN_FILES = 64
 
@@ -112,7 +113,10 @@ class ReadBatch:
         self._outcomes = [""] * len(requests)
         self._hidden: dict[int, npt.NDArray[np.float32]] = {}
         self._finished = threading.Event()
-        self.parts = sorted(_parts(self, packer), key=lambda part: (part.at.segment, part.at.offset))
+        self._lock = threading.Lock()
+        parts = sorted(_parts(self, packer), key=lambda part: (part.at.segment, part.at.offset))
+        self.runs = list(_runs(parts))
+        self._left = max(1, len(self.runs))
 
     def done(self) -> bool:
         return self._finished.is_set()
@@ -136,12 +140,22 @@ class ReadBatch:
         if hidden is not None:
             self._hidden[index] = hidden
 
+    def count(self, size: int) -> None:
+        with self._lock:
+            self.bytes_read += size
+
+    def settle(self) -> bool:
+        """One run is through; True for the last."""
+        with self._lock:
+            self._left -= 1
+            return not self._left
+
     def finish(self) -> None:
         self._finished.set()
 
 
 class Reader:
-    """Reads batches one after the other. `damaged(record, reason)` is told about each record that failed."""
+    """Worker threads that read and check runs of records. `damaged(record, reason)` is told about each that failed."""
 
     def __init__(
         self, segments: Segments, packer: Packer, find: Callable[[DiskRecord], DiskRecord | None],
@@ -151,48 +165,48 @@ class Reader:
         self._packer = packer
         self._find = find
         self._damaged = damaged
-        self._batches: queue.Queue[ReadBatch | None] = queue.Queue()
-        self._checks: queue.Queue[tuple[ReadBatch, list[Part]] | None] = queue.Queue(maxsize=8)
+        self._runs: queue.SimpleQueue[tuple[ReadBatch, list[Part]] | None] = queue.SimpleQueue()
         self._threads = [
-            threading.Thread(target=self._read_loop, name="kv-reader", daemon=True),
-            threading.Thread(target=self._check_loop, name="kv-checker", daemon=True),
+            threading.Thread(target=self._loop, name=f"kv-reader-{number}", daemon=True) for number in range(_THREADS)
         ]
         for thread in self._threads:
             thread.start()
 
     def submit(self, batch: ReadBatch) -> None:
-        self._batches.put(batch)
+        for run in batch.runs or [[]]:
+            self._runs.put((batch, run))
 
     def close(self) -> None:
-        """Ends the threads once the batches submitted so far are read."""
-        self._batches.put(None)
+        """Ends the threads once what was submitted so far is read."""
+        for _ in self._threads:
+            self._runs.put(None)
         for thread in self._threads:
             thread.join()
 
-    def _read_loop(self) -> None:
-        while (batch := self._batches.get()) is not None:
-            for run in _runs(batch.parts):
-                try:
-                    self._read(batch, run)
-                except Exception:  # whatever it is, the batch has to come to an end
-                    _fail(batch, run, "damaged")
-                self._checks.put((batch, run))
-            self._checks.put((batch, []))
-        self._checks.put(None)
+    def _loop(self) -> None:
+        while (work := self._runs.get()) is not None:
+            batch, run = work
+            try:
+                self._read(batch, run)
+                for part in run:
+                    self._check(batch, part)
+            except Exception:  # bytes from disk may fail in unforeseen ways; the batch has to come to an end
+                _fail(batch, run, "damaged")
+            if batch.settle():
+                self._report(batch)
+                batch.finish()
 
     def _read(self, batch: ReadBatch, run: list[Part]) -> None:
         """One request to the system for records that follow each other in a segment."""
-        if batch.cancelled:
+        if batch.cancelled or not run:
             _fail(batch, run, "cancelled")
             return
         first, pieces = run[0], [piece for part in run for piece in part.pieces()]
         try:
-            count = self._segments.pread(first.at.segment, pieces, first.at.offset)
+            batch.count(self._segments.pread(first.at.segment, pieces, first.at.offset))
         except OSError as error:
-            count = 0
             for part in run:
                 self._read_elsewhere(batch, part, error)
-        batch.bytes_read += count
 
     def _read_elsewhere(self, batch: ReadBatch, part: Part, error: OSError) -> None:
         """The segment is gone: another process may have moved the record meanwhile."""
@@ -202,21 +216,9 @@ class Reader:
             batch.fail(part.request, "removed" if isinstance(error, FileNotFoundError) else "damaged")
             return
         try:
-            batch.bytes_read += self._segments.pread(at.segment, part.pieces(), at.offset)
+            batch.count(self._segments.pread(at.segment, part.pieces(), at.offset))
         except OSError:
             batch.fail(part.request, "removed")
-
-    def _check_loop(self) -> None:
-        while (work := self._checks.get()) is not None:
-            batch, run = work
-            try:
-                for part in run:
-                    self._check(batch, part)
-            except Exception:  # never trust bytes from disk to fail in foreseen ways
-                _fail(batch, run, "damaged")
-            if not run:
-                self._report(batch)
-                batch.finish()
 
     def _check(self, batch: ReadBatch, part: Part) -> None:
         if batch.outcome(part.request):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +30,16 @@ SEGMENTS_NAME = "segments"
 _EVICT_TO = 0.9  # of the budget, so that not every page evicts
 
 
+@dataclass(frozen=True)
+class DiskStat:
+    """`bytes`: all segments of the folder, other models' included; `records`, `conversations`: of this model."""
+
+    bytes: int
+    budget_bytes: int
+    records: int
+    conversations: int
+
+
 class KvStore:
     """The implementation of engine.kv.disk.DiskTier; its methods are described there.
 
@@ -36,7 +47,7 @@ class KvStore:
     """
 
     def __init__(
-        self, folder: Path, layout: PageLayout, fingerprint: bytes, *, budget: int = 20 << 30, name: str = ""
+        self, folder: Path, layout: PageLayout, fingerprint: bytes, budget: int = 20 << 30, name: str = ""
     ) -> None:
         """Opens or makes the store. StoreError: the folder cannot be used."""
         self.folder = Path(folder)
@@ -69,6 +80,11 @@ class KvStore:
     def bytes_written(self) -> int:
         """Appended by this process."""
         return self._writer.bytes_written
+
+    def stat(self) -> DiskStat:
+        """Sizes, for the status bar: quick."""
+        count = self._index.count()
+        return DiskStat(segment_bytes(self.folder / SEGMENTS_NAME), self._budget, count, len(self._index.heads()))
 
     # --- look-ups ---
 

@@ -61,7 +61,7 @@ def check_rows(sequence: Sequence) -> None:
 
 
 def cache_with(tokens: Tokens, layout: PageLayout | None = None) -> tuple[KvCache, Sequence]:
-    cache = KvCache(layout or small_layout(), b"model", "test", None, 64 << 20)
+    cache = KvCache(layout or small_layout(), b"model", "test", None, 4 << 20)
     sequence = Sequence(cache)
     append(sequence, tokens)
     return cache, sequence

@@ -81,7 +81,7 @@ class Model:
 @settings(max_examples=150, deadline=None)
 @given(OPERATIONS)
 def test_any_sequence_of_operations_keeps_every_row(operations: list[tuple[str, int, int]]) -> None:
-    cache = KvCache(small_layout(), b"model", "test", None, 64 << 20)
+    cache = KvCache(small_layout(), b"model", "test", None, 4 << 20)
     model = Model(cache)
     for operation in operations:
         model.run(*operation)
@@ -93,7 +93,7 @@ def test_any_sequence_of_operations_keeps_every_row(operations: list[tuple[str, 
 
 
 def test_a_fork_shares_until_it_writes() -> None:
-    cache = KvCache(small_layout(), b"model", "test", None, 16 << 20)
+    cache = KvCache(small_layout(), b"model", "test", None, 4 << 20)
     first = Sequence(cache)
     append(first, tokens_of(list(range(PAGE + 3))))
     second = first.fork()
@@ -124,7 +124,7 @@ def test_the_full_budget_refuses_and_changes_nothing() -> None:
 
 
 def test_a_shared_tail_cannot_be_committed_to_without_reserving() -> None:
-    cache = KvCache(small_layout(), b"model", "test", None, 16 << 20)
+    cache = KvCache(small_layout(), b"model", "test", None, 4 << 20)
     first = Sequence(cache)
     append(first, tokens_of([1, 2, 3]))
     second = first.fork()
@@ -133,7 +133,7 @@ def test_a_shared_tail_cannot_be_committed_to_without_reserving() -> None:
 
 
 def test_hidden_vectors_are_kept_for_prompt_ends() -> None:
-    cache = KvCache(small_layout(), b"model", "test", None, 16 << 20)
+    cache = KvCache(small_layout(), b"model", "test", None, 4 << 20)
     sequence = Sequence(cache)
     prompt = tokens_of(list(range(PAGE + 2)))
     append(sequence, prompt)

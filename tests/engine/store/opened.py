@@ -35,7 +35,7 @@ class Opened:
         folder: Path,
         layout: PageLayout | None = None,
         fingerprint: bytes = FINGERPRINT,
-        ram_budget: int = 64 << 20,
+        ram_budget: int = 4 << 20,
         disk_budget: int = 1 << 30,
     ) -> None:
         layout = layout or small_layout()
