@@ -39,9 +39,7 @@ class Cursor:
         """Raises unless `count` more bytes exist."""
         left = self.size - self.position
         if count > left:
-            self.fail(
-                f"{what} needs {count} bytes, but only {left} are left: the file is truncated or damaged."
-            )
+            self.fail(f"{what} needs {count} bytes, but only {left} are left: the file is truncated or damaged.")
 
     def u32(self, what: str) -> int:
         self.need(4, what)

@@ -46,9 +46,7 @@ class GgufFile:
         self.metadata: Mapping[str, Scalar | MetadataArray] = MappingProxyType(_read_metadata(cursor))
         self.alignment = _alignment(self.metadata, path)
         _refuse_split(self.metadata, path)
-        self.tensors: Mapping[str, TensorInfo] = MappingProxyType(
-            _read_tensors(cursor, tensor_count, self.alignment)
-        )
+        self.tensors: Mapping[str, TensorInfo] = MappingProxyType(_read_tensors(cursor, tensor_count, self.alignment))
         self._bytes: npt.NDArray[np.uint8] = np.frombuffer(mapping, np.uint8)
         self._base: int = self._bytes.__array_interface__["data"][0]
 

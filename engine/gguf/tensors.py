@@ -42,9 +42,7 @@ class TensorInfo:
     def part(self, first_row: int, rows: int) -> TensorInfo:
         """Rows of a matrix as a tensor of its own, under the same name: no copy for fused tensors."""
         row = self.nbytes // self.rows
-        return TensorInfo(
-            self.name, self.ggml_type, (self.cols, rows), self.offset + first_row * row, rows * row
-        )
+        return TensorInfo(self.name, self.ggml_type, (self.cols, rows), self.offset + first_row * row, rows * row)
 
     def elements(self, first: int, count: int) -> TensorInfo:
         """Elements of a vector of an unblocked type as a vector of its own, under the same name."""
@@ -63,9 +61,7 @@ def read_entry(cursor: Cursor) -> TensorInfo:
         cursor.fail(f"it has {dims} dimensions, expected 1 to {_MAX_DIMS}.")
     shape = tuple(cursor.u64("a dimension") for _ in range(dims))
     kind = _known_type(cursor, cursor.u32("the tensor type"))
-    return TensorInfo(
-        name, kind.id, shape, cursor.u64("the data offset"), _checked_bytes(cursor, shape, kind)
-    )
+    return TensorInfo(name, kind.id, shape, cursor.u64("the data offset"), _checked_bytes(cursor, shape, kind))
 
 
 def _known_type(cursor: Cursor, type_id: int) -> GgmlType:
@@ -100,9 +96,7 @@ def _checked_bytes(cursor: Cursor, shape: tuple[int, ...], kind: GgmlType) -> in
     return nbytes
 
 
-def place(
-    entries: list[TensorInfo], data_start: int, alignment: int, size: int, path: Path
-) -> dict[str, TensorInfo]:
+def place(entries: list[TensorInfo], data_start: int, alignment: int, size: int, path: Path) -> dict[str, TensorInfo]:
     """Checks alignment, bounds, overlap and names; returns the table with absolute offsets."""
     placed: dict[str, TensorInfo] = {}
     for entry in entries:

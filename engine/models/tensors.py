@@ -14,9 +14,7 @@ from engine.models.spec import AttentionSpec, LayerSpec, ModelSpec
 
 _F32 = 0
 # No weights of the decoder proper: rope factors are read with the spec, the rest is obsolete.
-_PASSIVE = re.compile(
-    r"rope_freqs\.weight|(blk\.\d+\.)?attn_rot_embd\.weight|blk\.\d+\.attn\.rotary_emb\.inv_freq"
-)
+_PASSIVE = re.compile(r"rope_freqs\.weight|(blk\.\d+\.)?attn_rot_embd\.weight|blk\.\d+\.attn\.rotary_emb\.inv_freq")
 
 
 @dataclass(frozen=True)
@@ -171,12 +169,9 @@ def _qkv(
     if f"{at}attn_qkv.weight" in binder.gguf.tensors:
         return _fused_qkv(binder, at, channels, sizes)
     q, k, v = (
-        binder.matrix(f"{at}attn_{part}.weight", channels, rows)
-        for part, rows in zip("qkv", sizes, strict=True)
+        binder.matrix(f"{at}attn_{part}.weight", channels, rows) for part, rows in zip("qkv", sizes, strict=True)
     )
-    b_q, b_k, b_v = (
-        binder.optional(f"{at}attn_{part}.bias", rows) for part, rows in zip("qkv", sizes, strict=True)
-    )
+    b_q, b_k, b_v = (binder.optional(f"{at}attn_{part}.bias", rows) for part, rows in zip("qkv", sizes, strict=True))
     return q, k, v, (b_q, b_k, b_v)
 
 

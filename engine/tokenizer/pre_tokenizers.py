@@ -82,9 +82,7 @@ _GROUPS: tuple[tuple[str, PreTokenizer], ...] = (
     ("deepseek-v3 hunyuan-dense joyai-llm", PreTokenizer((r"\p{N}{1,3}", _CJK, _DEEPSEEK3))),
     (
         "deepseek-llm",
-        PreTokenizer(
-            (r"[\r\n]", rf"\s?{_CASED}+", "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$", _HAN, r"\p{N}+")
-        ),
+        PreTokenizer((r"[\r\n]", rf"\s?{_CASED}+", "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$", _HAN, r"\p{N}+")),
     ),
     ("deepseek-coder", PreTokenizer((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _HAN, r"\p{N}"))),
     ("gpt-4o llama4 kanana2", PreTokenizer((_O200K,))),

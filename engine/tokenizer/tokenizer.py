@@ -45,9 +45,7 @@ class Tokenizer:
         """Ids of `text`, bos not added. Control tokens are recognised only with `special` (template text,
         never a reader's); user-defined tokens always, they are words of the vocabulary."""
         ids: list[int] = []
-        for piece in partition(
-            _without_surrogates(text), self._all_special if special else self._user_defined
-        ):
+        for piece in partition(_without_surrogates(text), self._all_special if special else self._user_defined):
             if isinstance(piece, int):
                 ids.append(piece)
             else:

@@ -52,7 +52,7 @@ def check_against(golden: Golden, path: Path, greedy_steps: int = 48) -> None:
         chosen = greedy(backend, layout, golden.tokens("A"), steps)
     for which, values in logits.items():
         assert twin_error(golden, which, values) < TWIN_LIMIT
-        assert native_error(golden, which, values) < golden.native_limit()
+    assert native_error(golden, "A", logits["A"]) < golden.native_limit()
     assert steps >= min(8, greedy_steps)
     np.testing.assert_array_equal(chosen, golden.exact("greedy_tok")[:steps])
 
