@@ -63,10 +63,10 @@ PK_INLINE void split_scales(__m512i pair, Block& block) {
     block.m = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pair, 16)));
 }
 
-// The matrix is read in order, two strips ahead of the multiplication.
+// The matrix is read in order, two strips ahead of the multiplication, into L2: L1 has too few miss buffers.
 PK_INLINE void prefetch_ahead(const Strip& s, int block, int block_bytes) {
     const uint8_t* p = s.data + 32 * s.stride + (size_t)block * block_bytes * kStripRows;
-    for (int at = 0; at < block_bytes * kStripRows; at += 64) _mm_prefetch((const char*)(p + at), _MM_HINT_T0);
+    for (int at = 0; at < block_bytes * kStripRows; at += 64) _mm_prefetch((const char*)(p + at), _MM_HINT_T1);
 }
 
 struct WalkQ4_0 {
@@ -140,10 +140,13 @@ struct WalkQ8_0 {
     }
 };
 
-template <ByteKind KIND>
+template <class Walk>
 struct TileSink {
+    static constexpr ByteKind KIND = Walk::kKind;
+    Strip strip;
     Tile tile;
     PK_INLINE_MEMBER void take(int b, const Block& block) {
+        prefetch_ahead(strip, b, Walk::kBytes);
         for (int j = 0; j < 8; j++) _mm512_storeu_si512(tile.q + (size_t)512 * b + 64 * j, block.w[j]);
         _mm512_storeu_ps(tile.d + 16 * b, block.d);
         if (KIND == kUnsignedMin) _mm512_storeu_ps(tile.m + 16 * b, block.m);
@@ -190,7 +193,7 @@ struct DotSink {
 
 template <class Walk>
 static void unpack_strip(Strip strip, int blocks, Tile tile) {
-    TileSink<Walk::kKind> sink{tile};
+    TileSink<Walk> sink{strip, tile};
     Walk::walk(strip, blocks, sink);
 }
 
