@@ -14,14 +14,15 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 from PySide6.QtCore import QMessageLogContext, QObject, QTimer, QtMsgType, Signal, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.core.paths import Paths
-from app.core.workspace import Workspace
 from app.engine_bridge import EngineBridge
 from app.frame.state import WindowState, load_state, save_state
+from app.late import Late
 from app.services import Services
 from app.tasks import Tasks
 from app.widgets.theme import Theme
@@ -58,7 +59,7 @@ class Desktop(QObject):
         self.bridge = EngineBridge(self)
         self.tasks = Tasks(self)
         self.theme = Theme(application, state.theme)
-        self.workspace = Workspace(paths, self.bridge.post)
+        self.workspace: Any = Late(lambda: _workspace(paths, self.bridge.post))
         host = QWidget()
         self.toasts = Toasts(host)
         self.services = Services(self.workspace, self.tasks, self.bridge, self.theme, self.toasts)
@@ -70,7 +71,11 @@ class Desktop(QObject):
 
     def show(self) -> None:
         self.window.show()
-        QTimer.singleShot(0, self.window.start)
+        QTimer.singleShot(0, self._start)
+
+    def _start(self) -> None:
+        self.workspace.begin()
+        self.window.start()
 
     def close(self) -> None:
         """Returns at once; `ended` follows."""
@@ -93,6 +98,13 @@ class Desktop(QObject):
 
     def _tell_crash(self, text: str) -> None:
         self.toasts.say(f"Something went wrong inside Pagekeep: {text} The log has the details.")
+
+
+def _workspace(paths: Paths, on_event: Callable[[object], None]) -> object:
+    """Its imports (databases, arrays, documents) take longer than the window."""
+    from app.core.workspace import Workspace
+
+    return Workspace(paths, on_event)
 
 
 def run() -> int:

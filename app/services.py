@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from app.core.workspace import Workspace
 from app.engine_bridge import EngineBridge
 from app.tasks import Tasks
 from app.widgets.theme import Theme
 from app.widgets.toast import Toasts
+
+if TYPE_CHECKING:
+    from app.core.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,60 @@
+"""What the chat says about reports, phases and pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.chat.words import page_words, phase_words, reused_words, source_words
+from app.core.events import TurnPhase
+from app.core.records import PhaseTimes, StoredCitation, StoredRange, TokenReport, TurnReport
+from app.widgets.format import about, ago, duration, size
+from engine.messages import ConversationId, ReusedTokens, TurnId
+
+
+def cited(pages: tuple[int, ...], labels: tuple[str, ...]) -> StoredCitation:
+    ranges = tuple(StoredRange(page, 0, 4) for page in pages)
+    return StoredCitation(1, 1, "a.pdf", ranges, labels, "", "exact")
+
+
+@pytest.mark.parametrize(
+    ("pages", "labels", "words"),
+    [
+        ((11,), ("12",), "p. 12"),
+        ((3,), ("iv",), "p. iv (file page 4)"),
+        ((11, 12), ("12", "13"), "pp. 12–13"),
+        ((16, 17), ("5", "6"), "pp. 5–6 (file pages 17–18)"),
+        ((2,), ("",), "p. 3"),
+        ((), (), ""),
+    ],
+)
+def test_printed_label_and_file_page(pages: tuple[int, ...], labels: tuple[str, ...], words: str) -> None:
+    assert page_words(cited(pages, labels)) == words
+
+
+def test_invented_marker_is_said_to_be_one() -> None:
+    assert "no such passage" in source_words(cited((), ()))
+
+
+def test_reading_shows_percent_rate_and_time_left() -> None:
+    phase = TurnPhase(TurnId("t"), ConversationId("c"), "reading", 1200, 4800, 12.0)
+    assert phase_words(phase, 300.0) == "Reading: 25 %, 1,200 of 4,800 tokens, 300 tok/s, ~12 s left"
+
+
+def test_reused_tokens_name_their_tiers() -> None:
+    def report(memory: int, disk: int) -> TurnReport:
+        return TurnReport(TokenReport(100, ReusedTokens(memory, disk)), PhaseTimes(), "none")
+
+    assert reused_words(report(0, 0)) == "nothing reused"
+    assert reused_words(report(5, 0)) == "5 tokens reused (memory)"
+    assert reused_words(report(4, 1200)) == "1,204 tokens reused (4 memory, 1,200 disk)"
+
+
+def test_numbers_as_the_reader_sees_them() -> None:
+    assert [duration(s) for s in (0.31, 4.24, 48, 128, 120, 3900)] == [
+        "310 ms", "4.2 s", "48 s", "2 min 8 s", "2 min", "1 h 5 min",
+    ]  # fmt: skip
+    assert [size(b) for b in (1, 500, 98_362_432, 2 << 30)] == ["1 byte", "500 bytes", "93.8 MB", "2.00 GB"]
+    assert [about(s) for s in (0.2, 48, 300, 9000)] == ["under 1 s", "~48 s", "~5 min", "~2.5 h"]
+    assert [ago(1000, 1000 + d) for d in (5, 61, 7200, 90000)] == [
+        "just now", "1 minute ago", "2 hours ago", "1 day ago",
+    ]  # fmt: skip

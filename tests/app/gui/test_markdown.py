@@ -1,0 +1,90 @@
+"""Markdown of answers: what becomes a block, a link, a formula, and what stays text."""
+
+from __future__ import annotations
+
+import random
+
+from app.chat.markdown import Code, Prose, Table, mark_citations, parse
+from app.chat.stream import BlockStream
+from app.core.records import StoredCitation, StoredRange
+
+SAMPLE = """# Title
+
+Costs $12 and $13, energy $E = mc^2$, **bold** [1] and `a[1]`.
+
+- one
+- two
+  - inner
+
+    paragraph of the inner item
+
+```python
+def f(x):
+    return x [1]
+```
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+<b>not bold</b> [2]
+"""
+
+
+def citation(marker: int, start: int = 0, count: int = 0) -> StoredCitation:
+    ranges = (StoredRange(0, 0, 5),)
+    return StoredCitation(marker, 1, "a.pdf", ranges, ("1",), "quote", "exact", start, count)
+
+
+def test_blocks_have_their_kinds() -> None:
+    kinds = [type(block) for block in parse(SAMPLE).blocks]
+    assert kinds == [Prose, Prose, Prose, Code, Table, Prose]
+
+
+def test_money_stays_text_and_formulas_stand_apart() -> None:
+    text = parse(SAMPLE).blocks[1].html
+    assert "$12 and $13" in text
+    assert "<i class='math'>E = mc^2</i>" in text
+
+
+def test_html_is_shown_not_obeyed() -> None:
+    assert "&lt;b&gt;not bold" in parse(SAMPLE).blocks[-1].html
+
+
+def test_known_markers_become_links_outside_code() -> None:
+    text = parse(SAMPLE, [1]).blocks[1].html
+    assert text.count('href="cite:1"') == 1
+    assert "<code>a[1]</code>" in text
+    assert "cite:" not in parse(SAMPLE, [1]).blocks[-1].html
+    assert parse(SAMPLE, [1]).blocks[3].text.endswith("return x [1]")
+
+
+def test_supported_sentence_without_a_number_gets_one() -> None:
+    text = "First sentence. Second sentence."
+    marked = parse(mark_citations(text, [citation(3, 0, 15)])).blocks[0].html
+    assert marked.index("cite:3") < marked.index("Second")
+
+
+def test_number_the_model_wrote_is_not_doubled() -> None:
+    text = "First sentence [3]. Second."
+    assert mark_citations(text, [citation(3, 0, 19)]) == text
+
+
+def test_streamed_blocks_equal_those_of_the_whole_text() -> None:
+    chance = random.Random(7)
+    for _ in range(40):
+        stream, blocks, rest = BlockStream("", [1]), [], SAMPLE
+        while rest:
+            cut = chance.randint(1, 17)
+            change = stream.append(rest[:cut])
+            blocks[change.first :] = change.blocks
+            rest = rest[cut:]
+        assert tuple(blocks) == parse(SAMPLE, [1]).blocks
+
+
+def test_only_the_tail_of_a_long_answer_is_parsed_again() -> None:
+    stream = BlockStream()
+    stream.append("\n\n".join(f"paragraph {number}" for number in range(500)))
+    change = stream.append(" grows")
+    assert change.first == 499
+    assert len(change.blocks) == 1

@@ -1,0 +1,171 @@
+"""The transcript: streaming, following the newest text, citations, partial answers, long conversations."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QUrl
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.live import pending
+from app.chat.message_view import AnswerView
+from app.chat.rich_text import RichText
+from app.chat.sources import SourceRow
+from app.chat.transcript import Transcript
+from app.core.errors import UserError
+from app.core.events import TurnPhase
+from app.core.records import (
+    Message,
+    MessageId,
+    PhaseTimes,
+    StoredCitation,
+    StoredRange,
+    TokenReport,
+    TurnReport,
+)
+from app.widgets.theme import Theme
+from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens, TurnId
+
+HERE = ConversationId("c")
+
+
+@pytest.fixture
+def transcript(qtbot: QtBot, theme: Theme) -> Transcript:
+    made = Transcript(theme)
+    qtbot.addWidget(made)
+    made.resize(700, 500)
+    made.show()
+    return made
+
+
+def message(number: int, role: str, text: str, **changes: object) -> Message:
+    return Message(MessageId(number), HERE, role, text, Tokens(), 0.0, **changes)
+
+
+def turns(count: int) -> list[Message]:
+    made = []
+    for number in range(count):
+        made.append(message(2 * number, "user", f"Question {number}"))
+        made.append(message(2 * number + 1, "assistant", f"Answer {number}\n\n" + "word " * 120))
+    return made
+
+
+REPORT = TurnReport(
+    TokenReport(18246, ReusedTokens(0, 18204), (ComputedRange(42, "new"),), 91),
+    PhaseTimes(prefill=250, first_token=310, decode=2000),
+    "whole",
+    saved_ms=128_000,
+)
+CITED = StoredCitation(
+    2, 7, "book.pdf", (StoredRange(3, 10, 20), StoredRange(4, 0, 9)), ("iv", "v"), "so it is", "exact", 0, 9
+)
+
+
+def test_answer_grows_and_ends_with_what_it_cost(transcript: Transcript) -> None:
+    transcript.add_question(message(1, "user", "Why?"))
+    transcript.begin_answer(message(2, "assistant", ""))
+    for part in ("Bec", "ause", " it **is**."):
+        transcript.append_text(part)
+    assert transcript.answers[-1].text() == "Because it **is**."
+    transcript.finish(message(2, "assistant", "Because it **is**.", report=REPORT))
+    shown = " ".join(label.text() for label in transcript.answers[-1].findChildren(type(_label())))
+    assert "18,204 tokens reused (disk), 42 computed, first token 310 ms, 45 tok/s" in shown
+    assert "saved 2 min 8 s of reading" in shown
+
+
+def _label() -> object:
+    from PySide6.QtWidgets import QLabel
+
+    return QLabel()
+
+
+def test_view_follows_only_while_it_is_at_the_bottom(transcript: Transcript, qtbot: QtBot) -> None:
+    transcript.show_messages(turns(3))
+    transcript.begin_answer(message(99, "assistant", ""))
+    bar = transcript.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
+    bar.setValue(bar.maximum() // 2)
+    place = bar.value()
+    for _ in range(20):
+        transcript.append_text("More and more text.\n\n")
+    qtbot.wait(50)
+    assert bar.value() == place
+    assert transcript._jump.isVisible()
+    transcript.jump_to_newest()
+    transcript.append_text("The end.")
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum())
+    assert not transcript._jump.isVisible()
+
+
+def test_long_conversation_opens_with_its_newest_messages_first(transcript: Transcript, qtbot: QtBot) -> None:
+    transcript.show_messages(turns(400))
+    assert len(transcript._views) < 10
+    qtbot.waitUntil(lambda: len(transcript._views) >= 24)
+    qtbot.wait(50)
+    assert len(transcript._views) < 60
+    bar = transcript.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum())
+    before = len(transcript._views)
+    bar.setValue(0)
+    qtbot.waitUntil(lambda: len(transcript._views) > before)
+
+
+def test_citation_mark_and_source_open_the_passage(transcript: Transcript, qtbot: QtBot) -> None:
+    answer = message(2, "assistant", "So it is. And more.", citations=(CITED,))
+    transcript.show_messages([message(1, "user", "Q"), answer])
+    view = transcript.answers[0]
+    body = view.findChild(RichText)
+    assert "[2]" in body.toPlainText()
+    with qtbot.waitSignal(transcript.opened) as opened:
+        body.anchorClicked.emit(QUrl("cite:2"))
+    assert opened.args == [CITED]
+    row = view.findChild(SourceRow)
+    assert row.accessibleName() == "Source 2: book.pdf, pp. iv–v (file pages 4–5), quoted exactly"
+    with qtbot.waitSignal(transcript.opened):
+        row.click()
+
+
+def test_stopped_answer_says_so_and_offers_to_go_on(transcript: Transcript, qtbot: QtBot) -> None:
+    transcript.show_messages([message(1, "user", "Q"), message(2, "assistant", "Half", state="cancelled")])
+    go_on = [b for b in transcript.answers[0].findChildren(QPushButton) if b.text() == "Continue"]
+    with qtbot.waitSignal(transcript.go_on):
+        go_on[0].click()
+
+
+def test_failed_answer_keeps_its_text_and_offers_another_try(transcript: Transcript) -> None:
+    transcript.add_question(message(1, "user", "Q"))
+    transcript.begin_answer(message(2, "assistant", ""))
+    transcript.append_text("Half an answer")
+    tried: list[int] = []
+    failed = message(2, "assistant", "Half an answer", state="failed")
+    transcript.fail(
+        failed, UserError("It stopped.", "Memory ran out.", "Ask for less."), lambda: tried.append(1)
+    )
+    view = transcript.answers[-1]
+    again = [b for b in view.findChildren(QPushButton) if b.text() == "Try again"]
+    again[0].click()
+    assert tried == [1]
+    assert view.text() == "Half an answer"
+
+
+def test_question_shown_at_once_is_confirmed_not_doubled(transcript: Transcript) -> None:
+    waiting = pending(HERE, "Why?")
+    transcript.add_question(waiting.question)
+    transcript.begin_answer(waiting.answer)
+    transcript.show_phase(TurnPhase(TurnId("t"), HERE, "reading", 500, 1000, 2.0))
+    transcript.confirm_question(message(5, "user", "Why?"))
+    transcript.begin_answer(message(6, "assistant", ""))
+    assert len(transcript._views) == 2
+    assert isinstance(transcript._views[1], AnswerView)
+
+
+def test_theme_change_in_the_middle_of_an_answer_keeps_it(transcript: Transcript, theme: Theme) -> None:
+    transcript.show_messages(turns(1))
+    transcript.add_question(message(50, "user", "Q"))
+    transcript.begin_answer(message(51, "assistant", ""))
+    transcript.append_text("Half")
+    theme.choose("dark")
+    transcript.append_text(" done")
+    theme.choose("light")
+    assert transcript.answers[-1].text() == "Half done"
+    assert len(transcript._views) == 4
