@@ -97,6 +97,8 @@ class GgufFile:
 def _map(path: Path) -> mmap.mmap:
     if path.is_dir():
         fail(path, "It is a folder, expected a GGUF file.", "Choose the .gguf file itself.")
+    if path.exists() and not path.is_file():  # opening a pipe would wait for its other end
+        fail(path, "It is a device or a pipe, expected a GGUF file.", "Choose a file.")
     try:
         with path.open("rb") as file:
             head = file.read(1024)

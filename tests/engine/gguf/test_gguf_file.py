@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import threading
 from pathlib import Path
@@ -174,6 +175,13 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         GgufFile.open(tmp_path / "absent.gguf")
     with pytest.raises(ModelFileError, match="folder"):
         GgufFile.open(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gguf")
+    with pytest.raises(ModelFileError, match="device or a pipe"):
+        GgufFile.open(tmp_path / "pipe.gguf")
 
 
 ROW = Tensor("x", (7,), data=F32_ROW)
