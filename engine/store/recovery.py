@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.kv.disk import Head
@@ -29,22 +29,24 @@ class Recovered:
     rebuilt: bool = False
 
 
-def open_or_rebuild(index: Path) -> bool:
-    """Makes sure that `index` is a usable database; a damaged one is set aside. True if it was."""
+def repair(index: Path, segments: Path, anew: bool = False) -> Recovered:
+    """Makes index and segments agree; a damaged index (or any, if `anew`) is set aside and made from the segments."""
     try:
-        connection = connect(index)
-        try:
-            connection.execute("SELECT count(*) FROM segments").fetchone()
-            connection.execute("SELECT name FROM meta LIMIT 1").fetchall()
-        finally:
-            connection.close()
-        return False
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        if anew:
+            raise sqlite3.DatabaseError("damaged")
+        return reconcile(index, segments)
+    except sqlite3.Error as error:
+        if not (anew or is_damage(error)):
             raise
         _set_aside(index)
-        connect(index).close()
-        return True
+        return replace(reconcile(index, segments), rebuilt=True)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether it says that the database is broken or not ours; not that it is busy or the disk is full."""
+    if isinstance(error, sqlite3.OperationalError):
+        return any(word in str(error) for word in ("no such", "has no column", "malformed", "already exists"))
+    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.NotSupportedError)
 
 
 def _set_aside(index: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
 
-from engine.store.locks import private_file
+from engine.store.locks import FILE_MODE, private_file
 
 VERSION = 1
 _BUSY_MS = 10_000
@@ -38,7 +39,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """Opens (and makes) the index; usable from any thread, one at a time. sqlite3.Error: not a usable
     database.
     """
-    os.close(private_file(path))
+    _make_private(path)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1000)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -50,9 +51,17 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _make_private(path: Path) -> None:
+    """Makes the file before SQLite does, for its mode. One that exists must not be opened here: closing it again would
+    drop the locks that other connections of this process hold on it."""
+    with contextlib.suppress(FileExistsError):
+        os.close(private_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+    path.chmod(FILE_MODE)
+
+
 def _prepare(connection: sqlite3.Connection) -> None:
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found > VERSION:
-        raise sqlite3.DatabaseError(f"index version {found}, expected {VERSION}")
+        raise sqlite3.NotSupportedError(f"index version {found}, expected {VERSION}")
     if found < VERSION:
         connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version={VERSION}; COMMIT;")

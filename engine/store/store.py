@@ -21,7 +21,7 @@ from engine.store.locks import maintenance, private_folder
 from engine.store.packing import Packer
 from engine.store.reader import ReadBatch, Reader, Segments
 from engine.store.record import BLOCK
-from engine.store.recovery import Recovered, open_or_rebuild, reconcile
+from engine.store.recovery import Recovered, is_damage, repair
 from engine.store.writer import Job, Writer
 
 T = TypeVar("T")
@@ -54,15 +54,16 @@ class KvStore:
         self._layout = layout
         self._budget = budget
         try:
-            self.recovered = prepare(self.folder)
-            packer = Packer(layout, fingerprint)
-            self._index = Index(self.folder / INDEX_NAME, fingerprint, len(layout.groups), name, layout.describe())
+            self.recovered, self._index = _open(
+                self.folder, lambda path: Index(path, fingerprint, len(layout.groups), name, layout.describe())
+            )
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
                 "Saved conversations cannot be used.",
                 f"{self.folder}: {error}.",
                 "Check the folder's permissions and the free space; conversations go on without being saved.",
             ) from error
+        packer = Packer(layout, fingerprint)
         self._segments = Segments(self.folder / SEGMENTS_NAME)
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room)
         self._reader = Reader(self._segments, packer, self._find_again, self._quarantine)
@@ -99,7 +100,13 @@ class KvStore:
 
     def tokens_of(self, record: DiskRecord) -> tuple[Ids, Roles] | None:
         header = self._segments.header(record.parts[0])
-        return (header.ids, header.roles) if header and header.key == record.key else None
+        if header is None or header.key != record.key:  # moved by another process, or damaged
+            moved = self._find_again(record)
+            header = self._segments.header(moved.parts[0]) if moved else None
+        if header is None or header.key != record.key:
+            self._quarantine(record, "damaged")
+            return None
+        return header.ids, header.roles
 
     def gone(self, key: Key) -> str:
         return _safely(lambda: self._index.gone(key), "")
@@ -130,6 +137,10 @@ class KvStore:
 
     def flush(self, timeout: float | None = None) -> bool:
         return self._writer.flush(timeout)
+
+    def retry(self) -> None:
+        """Tries to write again at once after the disk was full; otherwise that happens after a while."""
+        self._writer.retry()
 
     def pending_bytes(self) -> int:
         return self._writer.pending_bytes()
@@ -189,13 +200,20 @@ def _safely(ask: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
-def prepare(folder: Path) -> Recovered:
+def _open(folder: Path, index: Callable[[Path], Index]) -> tuple[Recovered, Index]:
+    """An index whose damage shows only when all of it is read is made anew as well."""
+    recovered = prepare(folder)
+    try:
+        return recovered, index(folder / INDEX_NAME)
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
+        return prepare(folder, anew=True), index(folder / INDEX_NAME)
+
+
+def prepare(folder: Path, anew: bool = False) -> Recovered:
     """Makes the folders and brings index and segments into agreement. OSError, sqlite3.Error."""
     private_folder(folder)
     private_folder(folder / SEGMENTS_NAME)
     with maintenance(folder) as free:
-        if not free:
-            return Recovered()
-        rebuilt = open_or_rebuild(folder / INDEX_NAME)
-        found = reconcile(folder / INDEX_NAME, folder / SEGMENTS_NAME)
-        return Recovered(found.records, found.lost_segments, rebuilt)
+        return repair(folder / INDEX_NAME, folder / SEGMENTS_NAME, anew) if free else Recovered()

@@ -109,6 +109,9 @@ class Writer:
             self._changed.notify_all()
         self._thread.join(timeout)
 
+    def retry(self) -> None:
+        self._refused_until = 0.0
+
     def notify(self, notice: Notice) -> None:
         self._notices.append(notice)
 
