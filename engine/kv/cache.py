@@ -155,8 +155,11 @@ class KvCache:
             self.conversations.set_head(head.renamed(target))
 
     def drop(self, conversation: str, disk: bool = False) -> None:
-        """Frees the conversation's memory; `disk` also forgets it on disk. What others use stays."""
-        self.poll()
+        """Frees the conversation's memory; `disk` also forgets it on disk. What others use stays.
+
+        What is still being written is waited for: it cannot be freed before, and it must not be lost.
+        """
+        self.flush(_PRESSURE_SECONDS)
         self.conversations.free_memory(conversation)
         if disk:
             self.conversations.forget(conversation)

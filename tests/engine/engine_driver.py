@@ -1,0 +1,93 @@
+"""Drives a real EngineClient in tests: collects its events and waits for the one that is needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from engine.client import EngineClient
+from engine.messages import (
+    ConversationId,
+    EngineSettings,
+    Event,
+    LoadModel,
+    ModelFailed,
+    ModelLoaded,
+    QueryState,
+    Sampling,
+    StateReport,
+    Submit,
+    TokenDelta,
+    Tokens,
+    TurnFailed,
+    TurnFinished,
+    TurnId,
+)
+
+E = TypeVar("E")
+GREEDY = Sampling(temperature=0.0, max_tokens=12)
+
+
+class Driver:
+    """`events`: everything the engine said, in order."""
+
+    def __init__(self, model: Path, store: Path | None, **settings: object) -> None:
+        self.events: list[Event] = []
+        self._changed = threading.Condition()
+        self.client = EngineClient(self._heard)
+        self.client.start()
+        self.load(model, store, **settings)
+        self.loaded = self.wait(lambda e: isinstance(e, ModelLoaded | ModelFailed))
+
+    def load(self, model: Path, store: Path | None, **settings: object) -> None:
+        self.client.send(LoadModel(model, EngineSettings(**({"threads": 2} | settings)), store))  # type: ignore[arg-type]
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert self.client.close(60)
+
+    def _heard(self, event: Event) -> None:
+        with self._changed:
+            self.events.append(event)
+            self._changed.notify_all()
+
+    def wait(self, wanted: Callable[[Event], bool], seconds: float = 60) -> Event:
+        def found() -> list[Event]:
+            return [event for event in self.events if wanted(event)]
+
+        with self._changed:
+            assert self._changed.wait_for(found, seconds), f"not seen among {self.events[-5:]}"
+            return found()[-1]
+
+    def submit(
+        self, turn: str, conversation: str, tokens: Tokens, sampling: Sampling = GREEDY, history: int = 0
+    ) -> None:
+        self.client.send(Submit(TurnId(turn), ConversationId(conversation), tokens, sampling, history_tokens=history))
+
+    def result(self, turn: str) -> TurnFinished:
+        done = self.wait(lambda e: isinstance(e, TurnFinished | TurnFailed) and e.turn == turn)
+        assert isinstance(done, TurnFinished), done
+        return done
+
+    def run(
+        self, turn: str, conversation: str, tokens: Tokens, sampling: Sampling = GREEDY, history: int = 0
+    ) -> TurnFinished:
+        self.submit(turn, conversation, tokens, sampling, history)
+        return self.result(turn)
+
+    def wait_tokens(self, turn: str, count: int) -> None:
+        self.wait(lambda e: isinstance(e, TokenDelta) and e.turn == turn and self.deltas(turn) >= count)
+
+    def deltas(self, turn: str) -> int:
+        return sum(isinstance(e, TokenDelta) and e.turn == turn and bool(e.ids) for e in self.events)
+
+    def state(self, conversation: str, tokens: Tokens) -> StateReport:
+        request = len(self.events)
+        self.client.send(QueryState(request, ConversationId(conversation), tokens))
+        report = self.wait(lambda e: isinstance(e, StateReport) and e.request == request)
+        assert isinstance(report, StateReport)
+        return report
