@@ -15,10 +15,12 @@ class Conversations:
         self._disk = disk
         self._root = root
         self._heads: dict[str, Head] = {}
+        self._forgotten: set[str] = set()  # the disk tier may still list them for a moment
 
     def heads(self) -> dict[str, Head]:
         """All heads; this process's own view of a conversation goes before the disk's."""
-        return {**(self._disk.heads() if self._disk else {}), **self._heads}
+        durable = self._disk.heads() if self._disk else {}
+        return {**{name: head for name, head in durable.items() if name not in self._forgotten}, **self._heads}
 
     def last_saved(self, conversation: str) -> float | None:
         """When the conversation's head last became durable (unix time)."""
@@ -29,6 +31,7 @@ class Conversations:
         """Moves the conversation's end; the tail it had before is freed if nobody else ends there."""
         previous = self._heads.get(head.conversation)
         self._heads[head.conversation] = head
+        self._forgotten.discard(head.conversation)
         if self._disk:
             self._disk.save_head(head)
         if previous and previous.tail and not any(h.tail == previous.tail for h in self._heads.values()):
@@ -64,6 +67,7 @@ class Conversations:
 
     def forget(self, conversation: str) -> None:
         self._heads.pop(conversation, None)
+        self._forgotten.add(conversation)
         if self._disk:
             self._disk.forget(conversation, delete=True)
 

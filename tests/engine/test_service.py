@@ -19,6 +19,7 @@ from engine.messages import (
     ModelLoaded,
     PrefillProgress,
     Sampling,
+    SaveState,
     TokenDelta,
     Tokens,
     TurnFailed,
@@ -185,6 +186,8 @@ def test_state_report_and_drop(driver: Driver) -> None:
     assert report.shared_with == ("twin",)
     driver.client.send(DropState(ConversationId("twin"), disk=True))
     driver.client.send(DropState(ConversationId("c"), disk=True))
+    assert driver.state("c", history).tokens_memory == 0
+    driver.client.send(SaveState(ConversationId("c")))  # deleting on disk is write-behind, like writing
     report = driver.state("c", history)
     assert (report.tokens_memory, report.tokens_disk_only, report.tier) == (0, 0, "none")
 
