@@ -71,9 +71,10 @@ def plane_bytes(kv_heads: int, page_tokens: int, head_dim: int, kv_type: str) ->
 def encode(program: p.Program) -> EncodedProgram:
     """Tables for the native module. ValueError says which part of the program is wrong."""
     _check_program(program)
+    tensors = np.array([_tensor_row(t) for t in program.tensors], np.uint64).reshape(-1, 5)
     rows = [_encode_op(program, i, op) for i, op in enumerate(program.instructions)]
     return EncodedProgram(
-        tensors=np.array([_tensor_row(t) for t in program.tensors], np.uint64).reshape(-1, 5),
+        tensors=tensors,
         layers=np.array([_layer_row(x, program.page_tokens) for x in program.kv_layers], np.int64).reshape(-1, 9),
         ropes=[_rope_row(r) for r in program.ropes],
         ops=np.array([ints for ints, _ in rows], np.int64).reshape(-1, 9),

@@ -100,6 +100,20 @@ class NativeProgram:
             self._executor.head(hidden, logits)
         return logits
 
+    def load(self, index: int, values: Floats, rows: int, poison: bool = False) -> None:
+        """Set a buffer [rows, width] before a step of `rows` rows; `poison` fills all scratch with NaN first."""
+        self._prepare(rows, poison)
+        self._set(index, values, rows)
+
+    def _prepare(self, rows: int, poison: bool) -> None:
+        self._executor.reserve(rows)
+        if poison:
+            self._executor.fill(float("nan"))
+
+    def _set(self, index: int, values: Floats, rows: int) -> None:
+        _check(f"buffer {index}", values, np.dtype(np.float32), (rows, self.program.widths[index]))
+        self._executor.load_buffer(index, values)
+
     def run_on(
         self, batch: StepBatch, given: Mapping[int, Floats], wanted: Sequence[int], poison: bool = False
     ) -> dict[int, Floats]:
@@ -108,13 +122,11 @@ class NativeProgram:
         `poison` fills all scratch with NaN first.
         """
         rows = len(batch.tokens)
-        self._executor.reserve(rows)
-        if poison:
-            self._executor.fill(float("nan"))
-        for index, values in given.items():
-            _check(f"buffer {index}", values, np.dtype(np.float32), (rows, self.program.widths[index]))
-            self._executor.load_buffer(index, values)
-        self.step(batch)
+        for _ in range(2 if poison else 1):
+            self._prepare(rows, poison)
+            for index, values in given.items():
+                self._set(index, values, rows)
+            self.step(batch)  # with poison twice: the first step only makes all scratch exist
         results = {i: np.empty((rows, self.program.widths[i]), np.float32) for i in wanted}
         for index, out in results.items():
             self._executor.read_buffer(index, out)

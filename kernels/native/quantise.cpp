@@ -19,7 +19,7 @@ static inline int8_t to_int8(float x) {
 static int quantise_block(const float* x, int8_t* q, float* scale) {
     const float largest = largest_magnitude(x);
     *scale = largest / 127.0f;
-    const float inverse = largest > 0.0f ? 127.0f / largest : 0.0f;
+    const float inverse = largest > 1e-35f ? 127.0f / largest : 0.0f;  // below, the quotient would overflow
     int sum = 0;
     for (int i = 0; i < kBlock; i++) {
         q[i] = to_int8(x[i] * inverse);

@@ -1,0 +1,1 @@
+"""Token rows of the embedding weight."""

@@ -1,0 +1,1 @@
+"""Gated activation of a feed-forward block."""

@@ -1,0 +1,1 @@
+"""Output norm and logits of chosen rows."""

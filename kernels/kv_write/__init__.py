@@ -1,0 +1,1 @@
+"""K and V rows into pages."""

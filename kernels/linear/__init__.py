@@ -1,0 +1,1 @@
+"""Matrix product with weights as stored in a GGUF file."""

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from kv_cases import Pages, layout
+
+from kernels.attention.cpu import attention
+from kernels.attention.reference import attention as reference
+from kernels.kv_write.cpu import kv_write
+from kernels.kv_write.reference import stored
+from kernels.single import How
+
+PAGE = 64
+
+
+def normal(*shape: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def written(tokens: int, heads: int, dim_k: int, dim_v: int, types: tuple[str, str], how: How) -> Pages:
+    layer = layout(heads, dim_k, dim_v, *types, PAGE)
+    pages = Pages.make(layer, PAGE, 1, tokens)
+    k, v = normal(tokens, heads * dim_k, seed=1), normal(tokens, heads * dim_v, seed=2)
+    kv_write(k, v, layer, PAGE, pages.batch([tokens], [0]), how)
+    return pages
+
+
+@pytest.mark.parametrize("kv_type", ["f32", "f16", "bf16", "q8"])
+def test_stored_values_round_once(isa: str, kv_type: str) -> None:
+    tokens, heads, dim = 100, 3, 32
+    layer = layout(heads, dim, dim, kv_type, "f32", PAGE)
+    pages = Pages.make(layer, PAGE, 1, tokens)
+    k, v = normal(tokens, heads * dim, seed=1), normal(tokens, heads * dim, seed=2)
+    k[3] *= 1e-9
+    k[4] = 0
+    kv_write(k, v, layer, PAGE, pages.batch([tokens], [0]), How(isa=isa))
+    got_k, got_v = pages.read(0, tokens)
+    wanted = stored(torch.from_numpy(k).reshape(tokens, heads, dim), kv_type)
+    assert torch.equal(got_k, wanted)
+    assert torch.equal(got_v.reshape(tokens, -1), torch.from_numpy(v))
+
+
+def test_a_sequence_that_does_not_write_leaves_pages_alone(isa: str) -> None:
+    pages = written(10, 2, 16, 16, ("f16", "f16"), How(isa=isa))
+    before = pages.raw.copy()
+    rows = normal(1, 32, seed=9)
+    kv_write(rows, rows, pages.layer, PAGE, pages.batch([1], [9], write=False), How(isa=isa))
+    assert np.array_equal(pages.raw, before)
+
+
+@pytest.mark.parametrize(
+    ("start", "rows", "heads", "kv_heads", "dim_k", "dim_v"),
+    [
+        (0, 1, 1, 1, 16, 16),
+        (0, 70, 6, 2, 20, 36),
+        (500, 40, 9, 3, 64, 64),
+        (1100, 3, 8, 1, 32, 32),
+        (63, 2, 2, 2, 5, 3),
+    ],
+)
+def test_matches_reference(isa: str, start: int, rows: int, heads: int, kv_heads: int, dim_k: int, dim_v: int) -> None:
+    pages = written(start + rows, kv_heads, dim_k, dim_v, ("f32", "f16"), How(isa=isa))
+    k, v = pages.read(0, start + rows)
+    q = normal(rows, heads * dim_k, seed=5)
+    shaped = torch.from_numpy(q).reshape(rows, heads, dim_k)
+    sinks = normal(heads, seed=6)
+    for window, cap, sink in [(0, 0.0, None), (77, 0.0, None), (0, 3.0, sinks), (600, 0.0, sinks)]:
+        torch_sinks = None if sink is None else torch.from_numpy(sink)
+        wanted = reference(shaped, k, v, start, 0.3, window, cap, torch_sinks).reshape(rows, -1).numpy()
+        batch = pages.batch([rows], [start])
+        got = attention(q, pages.layer, PAGE, batch, heads, 0.3, window, cap, sink, How(isa=isa))
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=3e-6, err_msg=f"{window} {cap}")
+
+
+@pytest.mark.parametrize("kv_type", ["bf16", "q8"])
+def test_other_storage_types(isa: str, kv_type: str) -> None:
+    pages = written(90, 2, 64, 32, (kv_type, kv_type), How(isa=isa))
+    k, v = pages.read(0, 90)
+    q = normal(30, 4 * 64, seed=5)
+    wanted = reference(torch.from_numpy(q).reshape(30, 4, 64), k, v, 60, 0.125).reshape(30, -1).numpy()
+    got = attention(q, pages.layer, PAGE, pages.batch([30], [60]), 4, 0.125, how=How(isa=isa))
+    np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=3e-6)
+
+
+@pytest.mark.parametrize(("window", "kv_type"), [(0, "f16"), (130, "f16"), (0, "q8")])
+def test_a_row_does_not_depend_on_its_batch(isa: str, window: int, kv_type: str) -> None:
+    tokens, heads, dim = 1090, 6, 32
+    pages = written(tokens, 2, dim, dim, (kv_type, kv_type), How(isa=isa))
+    q = normal(tokens, heads * dim, seed=5)
+
+    def run(first: int, count: int, threads: int = 1) -> np.ndarray:
+        batch = pages.batch([count], [first])
+        part = np.ascontiguousarray(q[first : first + count])
+        return attention(part, pages.layer, PAGE, batch, heads, 0.2, window, how=How(threads, isa, poison=False))
+
+    together = run(0, tokens)
+    assert np.array_equal(together, run(0, tokens, threads=2))
+    for first, count in [(0, 1), (511, 1), (512, 1), (1030, 7), (700, 333), (1089, 1), (60, 200)]:
+        assert np.array_equal(together[first : first + count], run(first, count, 2)), (first, count)
+
+
+def test_other_sequences_do_not_matter(isa: str) -> None:
+    layer = layout(2, 16, 16, "f16", "f16", PAGE)
+    counts, starts = [5, 1, 30], [0, 620, 100]
+    pages = Pages.make(layer, PAGE, 3, 700)
+    for sequence, end in enumerate(np.add(counts, starts)):
+        k, v = normal(int(end), 32, seed=sequence), normal(int(end), 32, seed=10 + sequence)
+        one = Pages(layer, PAGE, pages.raw, pages.table[sequence : sequence + 1])
+        kv_write(k, v, layer, PAGE, one.batch([int(end)], [0]), How(isa=isa))
+    q = normal(sum(counts), 4 * 16, seed=7)
+    together = attention(q, layer, PAGE, pages.batch(counts, starts), 4, 0.25, how=How(2, isa))
+    at = 0
+    for sequence, (count, start) in enumerate(zip(counts, starts, strict=True)):
+        one = Pages(layer, PAGE, pages.raw, pages.table[sequence : sequence + 1])
+        rows = np.ascontiguousarray(q[at : at + count])
+        alone = attention(rows, layer, PAGE, one.batch([count], [start]), 4, 0.25, how=How(1, isa))
+        assert np.array_equal(together[at : at + count], alone)
+        at += count

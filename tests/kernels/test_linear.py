@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from weights import QUANTISED, TYPES, make
+
+from kernels.linear.cpu import linear
+from kernels.linear.reference import linear as reference
+from kernels.linear.reference import round_activations
+from kernels.single import How
+
+
+def activations(rows: int, cols: int, seed: int = 1) -> np.ndarray:
+    x = np.random.default_rng(seed).standard_normal((rows, cols)).astype(np.float32)
+    x[:, ::7] *= 12
+    return x
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(
+    ("tokens", "rows", "cols"), [(1, 16, 32), (3, 37, 160), (8, 64, 96), (21, 50, 576), (9, 1, 32)]
+)
+def test_matches_reference(isa: str, name: str, tokens: int, rows: int, cols: int) -> None:
+    weight, values = make(name, rows, cols)
+    x = activations(tokens, cols)
+    seen = round_activations(torch.from_numpy(x)) if name in QUANTISED else torch.from_numpy(x)
+    wanted = reference(seen, torch.from_numpy(values)).numpy()
+    got = linear(x, weight, how=How(isa=isa))
+    assert np.abs(got - wanted).max() <= 2e-6 * np.abs(wanted).max() * cols**0.5
+
+
+@pytest.mark.parametrize("cols", [1, 3, 17, 45])
+@pytest.mark.parametrize("name", ["F32", "F16", "BF16"])
+def test_float_rows_of_any_width(isa: str, name: str, cols: int) -> None:
+    weight, values = make(name, 19, cols)
+    x = activations(6, cols)
+    wanted = reference(torch.from_numpy(x), torch.from_numpy(values)).numpy()
+    np.testing.assert_allclose(linear(x, weight, how=How(isa=isa)), wanted, rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["F32", "Q4_1"])
+def test_bias_scale_and_accumulation(isa: str, name: str) -> None:
+    weight, values = make(name, 33, 64)
+    x, bias, before = activations(5, 64), activations(1, 33)[0], activations(5, 33, 2)
+    seen = round_activations(torch.from_numpy(x)) if name in QUANTISED else torch.from_numpy(x)
+    wanted = before + reference(seen, torch.from_numpy(values), torch.from_numpy(bias), 0.25).numpy()
+    got = linear(x, weight, bias, before, 0.25, How(isa=isa))
+    np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_row_does_not_depend_on_its_batch(isa: str, name: str) -> None:
+    weight, _ = make(name, 45, 352)
+    x = activations(43, 352)
+    together = linear(x, weight, how=How(isa=isa))
+    alone = np.concatenate([linear(x[i : i + 1], weight, how=How(isa=isa)) for i in range(len(x))])
+    assert np.array_equal(together, alone)
+    for size in (2, 5, 8, 13, 24):
+        parts = [linear(x[i : i + size], weight, how=How(threads=2, isa=isa)) for i in range(0, len(x), size)]
+        assert np.array_equal(together, np.concatenate(parts)), size
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_zero_and_extreme_activations(isa: str, name: str) -> None:
+    weight, values = make(name, 32, 64)
+    x = np.zeros((4, 64), np.float32)
+    x[1] = 1e30
+    x[2, 5] = -1e-30
+    x[3, 6] = 1e-42  # too small to scale: counts as zero
+    got = linear(x, weight, how=How(isa=isa))
+    assert np.array_equal(got[0], np.zeros(32, np.float32))
+    assert np.isfinite(got).all()
+    np.testing.assert_allclose(got[2], -1e-30 * values[:, 5], rtol=1e-5, atol=0)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kv_cases import Pages
+from small_model import VOCABULARY, SmallModel, small_model
+
+from kernels.native_program import NativeProgram, available_isas
+from kernels.program import Attention, Linear, StepBatch, TensorRef
+
+TOKENS = np.random.default_rng(8).integers(0, VOCABULARY, 700).astype(np.int32)
+
+
+def batch_of(pages: Pages, parts: list[tuple[int, np.ndarray, int]]) -> StepBatch:
+    """parts: (sequence, tokens, position of the first one); logits of all rows are wanted."""
+    counts, starts = [len(t) for _, t, _ in parts], [s for _, _, s in parts]
+    batch = pages.batch(counts, starts)
+    tokens = np.concatenate([t for _, t, _ in parts]).astype(np.int32)
+    table = np.ascontiguousarray(pages.table[[s for s, _, _ in parts]])
+    return replace(batch, tokens=tokens, pages=table, out_rows=np.arange(sum(counts), dtype=np.int32))
+
+
+def logits_in_chunks(model: SmallModel, sizes: list[int], threads: int, isa: str) -> np.ndarray:
+    native = NativeProgram(model.program, threads, isa)
+    pages = model.pages(1, len(TOKENS))
+    results, at = [], 0
+    while at < len(TOKENS):
+        size = sizes[len(results) % len(sizes)]
+        result = native.step(batch_of(pages, [(0, TOKENS[at : at + size], at)]))
+        assert result.completed
+        results.append(result.logits)
+        at += size
+    return np.concatenate(results)
+
+
+@pytest.mark.parametrize("kind", ["Q4_1", "F32"])
+def test_chunks_and_threads_do_not_change_a_bit(isa: str, kind: str) -> None:
+    model = small_model(kind)
+    whole = logits_in_chunks(model, [len(TOKENS)], 1, isa)
+    assert np.isfinite(whole).all()
+    for sizes, threads in [([1], 1), ([1], 2), ([7, 64, 1, 130], 2), ([512], 2)]:
+        assert np.array_equal(whole, logits_in_chunks(model, sizes, threads, isa)), (sizes, threads)
+
+
+def test_other_sequences_in_the_batch_do_not_change_a_bit(isa: str) -> None:
+    model = small_model()
+    native = NativeProgram(model.program, 2, isa)
+    alone, shared = model.pages(3, 128), model.pages(3, 128)
+    streams = [TOKENS[:60], TOKENS[100:101], TOKENS[200:290]]
+    wanted = [native.step(batch_of(alone, [(i, t, 0)])).logits for i, t in enumerate(streams)]
+    together = native.step(batch_of(shared, [(2, streams[2], 0), (0, streams[0], 0), (1, streams[1], 0)]))
+    order = np.concatenate([wanted[2], wanted[0], wanted[1]])
+    assert np.array_equal(together.logits, order)
+
+
+def test_full_hit_recomputes_the_last_token_without_writing(isa: str) -> None:
+    model = small_model()
+    native = NativeProgram(model.program, 1, isa)
+    pages = model.pages(1, 100)
+    first = native.step(batch_of(pages, [(0, TOKENS[:90], 0)]))
+    before = pages.raw.copy()
+    again = batch_of(pages, [(0, TOKENS[89:90], 89)])
+    result = native.step(replace(again, seq_write=np.zeros(1, np.uint8)))
+    assert np.array_equal(result.logits[0], first.logits[-1])
+    assert np.array_equal(pages.raw, before)
+
+
+def test_kept_hidden_vector_gives_the_same_logits(isa: str) -> None:
+    model = small_model()
+    native = NativeProgram(model.program, 2, isa)
+    result = native.step(batch_of(model.pages(1, 64), [(0, TOKENS[:20], 0)]))
+    assert np.array_equal(native.head(result.hidden), result.logits)
+    assert np.array_equal(native.head(result.hidden[7:8].copy()), result.logits[7:8])
+
+
+def test_cancel_stops_the_step() -> None:
+    model = small_model()
+    native = NativeProgram(model.program, 2)
+    batch = batch_of(model.pages(1, 64), [(0, TOKENS[:20], 0)])
+    assert not native.step(replace(batch, cancel=np.ones(1, np.uint8))).completed
+    assert native.step(batch).completed
+
+
+def test_wrong_batches_are_refused_by_name() -> None:
+    model = small_model()
+    native = NativeProgram(model.program, 1)
+    good = batch_of(model.pages(1, 64), [(0, TOKENS[:20], 0)])
+    wrong = {
+        "tokens must be a int32": {"tokens": good.tokens.astype(np.int64)},
+        "token ids must lie": {"tokens": good.tokens + np.int32(VOCABULARY)},
+        "do not cover": {"seq_rows": np.array([0, 19], np.int32)},
+        "pages are needed": {"seq_start": np.array([60], np.int32)},
+        "not 64-byte aligned": {"pages": good.pages + np.uint64(8)},
+        "out_rows must lie": {"out_rows": np.array([20], np.int32)},
+        "roles has shape": {"roles": np.zeros(3, np.uint8)},
+    }
+    for text, change in wrong.items():
+        with pytest.raises(ValueError, match=text):
+            native.step(replace(good, **change))
+
+
+def test_wrong_programs_are_refused_by_name() -> None:
+    program = small_model().program
+    ops = program.instructions
+    cases = {
+        "instruction 2 .Linear.: tensor 99": replace(program, instructions=(*ops[:2], Linear(2, 1, 99))),
+        "instruction 0 .Linear.: buffer 6 is 160 wide": replace(program, instructions=(Linear(6, 1, 2),)),
+        "do not divide into 2 KV heads": replace(program, instructions=(Attention(5, 2, 0, 5, 1.0),)),
+        "no native kernel": replace(program, tensors=(TensorRef(64, 10, 1, 256), *program.tensors[1:])),
+        "multiple of 64": replace(program, page_tokens=48),
+    }
+    for text, wrong in cases.items():
+        with pytest.raises(ValueError, match=text):
+            NativeProgram(wrong, 1)
+
+
+def test_isa_is_forced_by_the_environment() -> None:
+    code = "import sys, kernels; print(kernels.isa(), kernels.numerics_label()); assert 'torch' not in sys.modules"
+    for level in available_isas():
+        env = {**os.environ, "PAGEKEEP_ISA": level}
+        run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+        assert run.stdout.split()[0] == level
+        assert run.stdout.split()[1].startswith(f"{level}/cpu/")
+    run = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PAGEKEEP_ISA": "vax"}, capture_output=True, text=True
+    )
+    assert "PAGEKEEP_ISA=vax cannot run" in run.stderr

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from weights import TYPES, make
+
+from kernels.embed.cpu import embed
+from kernels.embed.reference import embed as embed_reference
+from kernels.gated.cpu import gated
+from kernels.gated.reference import gated as gated_reference
+from kernels.program import ROPE_NEOX, ROPE_NORM, RopeTable
+from kernels.rms_norm.cpu import head_norm, rms_norm
+from kernels.rms_norm.reference import rms_norm as norm_reference
+from kernels.rope.cpu import rope
+from kernels.rope.reference import rope as rope_reference
+from kernels.single import How
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_embedding_rows_are_exact(isa: str, name: str) -> None:
+    weight, values = make(name, 23, 96)
+    tokens = np.array([0, 22, 7, 7, 3, 1, 2, 3, 4, 5, 6], np.int32)
+    wanted = embed_reference(torch.from_numpy(tokens), torch.from_numpy(values), 3.5).numpy()
+    np.testing.assert_allclose(embed(tokens, weight, 3.5, How(isa=isa)), wanted, rtol=2e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 17, 100, 576])
+def test_rms_norm(isa: str, width: int) -> None:
+    x, weight = normal(11, width) * 5, normal(width, seed=1)
+    wanted = norm_reference(torch.from_numpy(x), torch.from_numpy(weight), 1e-5).numpy()
+    np.testing.assert_allclose(rms_norm(x, weight, 1e-5, How(isa=isa)), wanted, rtol=1e-6, atol=1e-7)
+
+
+def test_head_norm(isa: str) -> None:
+    x, weight = normal(5, 3 * 20), normal(20, seed=1)
+    wanted = norm_reference(torch.from_numpy(x).reshape(5, 3, 20), torch.from_numpy(weight), 1e-6)
+    got = head_norm(x, weight, 3, 1e-6, How(isa=isa))
+    np.testing.assert_allclose(got, wanted.reshape(5, 60).numpy(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [ROPE_NORM, ROPE_NEOX])
+@pytest.mark.parametrize(("head_dim", "dims"), [(64, 64), (20, 12), (6, 2)])
+def test_rope(isa: str, kind: int, head_dim: int, dims: int) -> None:
+    frequencies = tuple(float(f) for f in 10000.0 ** (-np.arange(dims // 2) * 2 / dims))
+    table = RopeTable(dims, frequencies, 1.25, kind)
+    positions = [0, 1, 5, 1000, 131071]
+    x = normal(len(positions), 3 * head_dim)
+    wanted = rope_reference(torch.from_numpy(x).reshape(-1, 3, head_dim), positions, table)
+    got = rope(x, positions, 3, table, How(isa=isa))
+    np.testing.assert_allclose(got, wanted.reshape(len(positions), -1).numpy(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["silu", "gelu_tanh"])
+def test_gated_over_the_whole_range(isa: str, activation: str) -> None:
+    gate = np.concatenate([np.linspace(-100, 100, 400), np.linspace(-4, 4, 403)]).astype(np.float32)[None]
+    up = normal(1, gate.shape[1])
+    wanted = gated_reference(torch.from_numpy(gate).double(), torch.from_numpy(up).double(), activation).numpy()
+    got = gated(gate, up, activation, How(isa=isa))
+    np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
