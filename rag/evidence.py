@@ -29,7 +29,8 @@ SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Evidence:
-    """`source`: span in the text of passage `number`; `claim`: span in the claim it bears out."""
+    """`source`: span in the text of passage `number`; `claim`: span in the claim it bears out. `strength`: equal
+    words of copies, share of the content words of agreements."""
 
     number: int
     verdict: Verdict
@@ -98,10 +99,11 @@ class Evidences:
         words = Words.of(claim)
         near = self._nearest(words, numbers)
         runs = [run for number in near for run in self._runs(claim, words, number)]
-        if runs:
-            return max(runs, key=lambda run: (run.verdict == "exact", run.strength))
         altered = [found for number in near if (found := self._altered(words, number))]
-        return max(altered, key=lambda found: found.strength, default=None)
+        run = max(runs, key=lambda run: (run.verdict == "exact", run.strength), default=None)
+        whole = max(altered, key=lambda found: found.strength, default=None)
+        # A sentence copied with a word changed is altered, however long the part before or after that word.
+        return whole if whole and (run is None or whole.strength > run.strength) else run
 
     def agreeing(self, claim: str, numbers: Sequence[int]) -> Evidence | None:
         """The one or two neighbouring sentences that share most of the claim's content words and all its numbers."""
@@ -146,7 +148,7 @@ class Evidences:
             equal = sum(block.size for block in blocks)
             if equal >= COPIED_WORDS and matcher.ratio() >= ALTERED_RATIO:
                 claim = _cover(words, blocks[0].a, blocks[-1].a + blocks[-1].size - blocks[0].a)
-                found = Evidence(number, "altered", span, claim, matcher.ratio())
+                found = Evidence(number, "altered", span, claim, equal)
                 best = found if best is None or found.strength > best.strength else best
         return best
 

@@ -24,7 +24,7 @@ from rag.types import Document, DocumentId, IngestPhase, IngestProgress
 
 COPY_BYTES = 1 << 20
 PAGES_A_TRANSACTION = 32
-PASSAGES_A_TRANSACTION = 200
+PASSAGES_A_TRANSACTION = 64
 TEXTS_A_STEP = 64  # sorted by length and embedded at once; cancelling takes effect after it
 
 

@@ -11,7 +11,7 @@ from rag.errors import DocumentError
 
 FIRST = """
 CREATE TABLE documents (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     sha256 TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
     file TEXT NOT NULL,
@@ -58,7 +58,7 @@ CREATE TABLE pages (
 CREATE INDEX pages_unread ON pages (document_id, page_index) WHERE kind IN ('scan', 'garbled');
 CREATE INDEX pages_listing ON pages (document_id, page_index) WHERE listing = 1;
 CREATE TABLE passages (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
     ordinal INTEGER NOT NULL,
     page_index INTEGER NOT NULL,

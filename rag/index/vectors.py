@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +19,64 @@ from rag.index.database import Database, private_file
 from rag.protocols import Vectors
 from rag.types import DocumentId
 
+Matrix = npt.NDArray[np.float16]
 BLOCK_ROWS = 8192  # converted to float32 at a time: 12 MB at 384 dimensions
+
+
+@dataclass(frozen=True)
+class WindowPlaces:
+    """Page and passage (its position in the document) of each window: int64 [rows]; and per passage the length
+    of the sum of its windows' vectors: float32 [passages]."""
+
+    pages: npt.NDArray[np.int64]
+    passages: npt.NDArray[np.int64]
+    lengths: Vectors
+
+
+@dataclass(frozen=True)
+class DocumentScores:
+    """`windows`: cosine of each window with a query, float32 [rows]."""
+
+    windows: Vectors
+    places: WindowPlaces
+
+    def best_windows(self) -> dict[int, float]:
+        """Per page the cosine of its nearest window."""
+        return best_of(self.places.pages, self.windows)
+
+    def best_passages(self) -> dict[int, float]:
+        """Per page the cosine of its nearest passage, whose vector is the sum of its windows'."""
+        places = self.places
+        cosines = np.bincount(places.passages, self.windows) / np.maximum(places.lengths, 1e-6)
+        return best_of(places.pages, cosines[places.passages].astype(np.float32))
+
+
+def best_of(keys: npt.NDArray[np.int64], values: Vectors) -> dict[int, float]:
+    """The highest value of each key."""
+    best = np.full(int(keys.max()) + 1, -np.inf, np.float32)
+    np.maximum.at(best, keys, values)
+    return {int(key): float(best[key]) for key in np.flatnonzero(np.isfinite(best))}
+
+
+def blocks(matrix: Matrix) -> Iterator[tuple[int, Vectors]]:
+    """(first row, rows as float32), BLOCK_ROWS at a time."""
+    for first in range(0, len(matrix), BLOCK_ROWS):
+        yield first, matrix[first : first + BLOCK_ROWS].astype(np.float32)
+
+
+def passage_lengths(matrix: Matrix, passages: npt.NDArray[np.int64]) -> Vectors:
+    """Length of the sum of each passage's rows; `passages` [rows] is ascending."""
+    sums = np.zeros((int(passages[-1]) + 1, matrix.shape[1]), np.float32)
+    for first, block in blocks(matrix):
+        mine = passages[first : first + len(block)]
+        starts = np.flatnonzero(np.diff(mine, prepend=-1))
+        sums[mine[starts]] += np.add.reduceat(block, starts, axis=0)
+    return np.asarray(np.linalg.norm(sums, axis=1), np.float32)
 
 
 class VectorFiles:
     def __init__(self, folder: Path, db: Database) -> None:
+        self._known: dict[tuple[DocumentId, str], WindowPlaces] = {}
         self._folder = folder
         self._db = db
 
@@ -50,15 +105,29 @@ class VectorFiles:
                 (document_id, embedder, done, done),
             )
 
-    def scores(self, document_id: DocumentId, sha256: str, embedder: str, query: Vectors) -> Vectors:
-        """Cosine of every counted row with a unit query [d]: float32 [rows]."""
+    def scores(self, document_id: DocumentId, sha256: str, embedder: str, query: Vectors) -> DocumentScores | None:
+        """Cosines with a unit query [d]; None while the document has no vectors."""
         rows = self.done(document_id, embedder)
         path = self._path(sha256, embedder)
         if rows == 0 or not path.exists() or path.stat().st_size < rows * len(query) * 2:
-            return np.zeros(0, np.float32)
-        matrix: npt.NDArray[np.float16] = np.memmap(path, "<f2", "r", shape=(rows, len(query)))
-        blocks = [matrix[first : first + BLOCK_ROWS].astype(np.float32) @ query for first in range(0, rows, BLOCK_ROWS)]
-        return np.concatenate(blocks)
+            return None
+        matrix: Matrix = np.memmap(path, "<f2", "r", shape=(rows, len(query)))
+        cosines = np.concatenate([block @ query for _, block in blocks(matrix)])
+        return DocumentScores(cosines, self._places(document_id, embedder, matrix))
+
+    def _places(self, document_id: DocumentId, embedder: str, matrix: Matrix) -> WindowPlaces:
+        """Kept once made: windows do not change after their vectors were begun."""
+        known = self._known.get((document_id, embedder))
+        if known is None or len(known.pages) != len(matrix):
+            found = self._db.tuples(
+                "SELECT windows.page_index, passages.ordinal FROM windows JOIN passages ON passages.id = passage_id"
+                " WHERE windows.document_id = ? AND windows.ordinal < ? ORDER BY windows.ordinal",
+                (document_id, len(matrix)),
+            )
+            pages, passages = np.array(found, np.int64).T
+            known = WindowPlaces(pages, passages, passage_lengths(matrix, passages))
+            self._known[document_id, embedder] = known
+        return known
 
     def remove(self, sha256: str) -> None:
         for path in self._folder.glob(f"{sha256}.*.f16"):

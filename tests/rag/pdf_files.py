@@ -9,10 +9,28 @@ from pathlib import Path
 import pypdf
 
 PICTURE = "<picture>"  # as a page's only line: the page is one grey picture, like a scan
-WORDS = (
-    "harbour lantern orchard engine ledger compass velvet granite river window copper meadow signal anchor "
-    "timber pepper saddle mirror bridge candle"
-).split()
+WORDS = [
+    "harbour",
+    "lantern",
+    "orchard",
+    "engine",
+    "ledger",
+    "compass",
+    "velvet",
+    "granite",
+    "river",
+    "window",
+    "copper",
+    "meadow",
+    "signal",
+    "anchor",
+    "timber",
+    "pepper",
+    "saddle",
+    "mirror",
+    "bridge",
+    "candle",
+]
 
 
 def pdf_bytes(pages: Sequence[Sequence[str]]) -> bytes:

@@ -1,0 +1,142 @@
+import pypdfium2
+import pytest
+
+from rag import Citation, Document, Library, Passage
+from rag.cite import cite, claims
+from rag.evidence import common_runs
+from rag.pdf.text import clean
+
+
+@pytest.fixture
+def context(library: Library, sample: Document) -> list[Passage]:
+    """[1] the trash, [2] fees of guests, [3] opening hours."""
+    questions = ("deleted conversation in the trash", "deposit of guests, day card", "desk open Tuesday Saturday")
+    return [library.search(question)[0].passage for question in questions]
+
+
+def stored(library: Library, citation: Citation) -> str:
+    """What PDFium itself gives for the citation's ranges."""
+    assert citation.document_id is not None
+    pdf = pypdfium2.PdfDocument(library.document(citation.document_id).path)
+    out = []
+    for place in citation.ranges:
+        page = pdf[place.page_index]
+        textpage = page.get_textpage()
+        out.append(clean(textpage.get_text_range(place.char_start, place.char_count))[0])
+        textpage.close()
+        page.close()
+    pdf.close()
+    return " ".join(" ".join(out).split())
+
+
+def span(answer: str, citation: Citation) -> str:
+    return answer[citation.answer_start : citation.answer_start + citation.answer_count]
+
+
+def test_a_copied_part_is_exact_and_only_that_part(library: Library, context: list[Passage]) -> None:
+    answer = "According to the rules it is kept in the trash for 30 days and can be found nowhere else [1]."
+    (citation,) = cite(answer, context, library)
+    assert citation.verified == "exact"
+    assert citation.quote == "is kept in the trash for 30 days and can be"
+    assert stored(library, citation) == citation.quote == span(answer, citation)
+    assert citation.page_labels == ("3",)
+
+
+def test_a_copy_without_a_marker_is_found(library: Library, context: list[Passage]) -> None:
+    (citation,) = cite("The desk is open from Tuesday to Saturday between 10:00 and 18:30.", context, library)
+    assert (citation.verified, citation.marker) == ("exact", 3)
+    assert stored(library, citation) == "The desk is open from Tuesday to Saturday between 10:00 and 18:30"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "A deleted conversation is kept in the bin for 60 days and can be restored from there with all its answers.",
+        "a DELETED conversation IS kept IN the TRASH for 30 DAYS AND can BE restored.",
+    ],
+)
+def test_a_changed_quotation_is_altered_not_exact(library: Library, context: list[Passage], answer: str) -> None:
+    (citation,) = cite(answer, context, library)
+    assert citation.verified == "altered"
+    assert "kept in the trash for 30 days" in stored(library, citation)
+
+
+def test_a_paraphrase_is_matched_to_its_sentence(library: Library, context: list[Passage]) -> None:
+    answer = "Deleted conversations stay restorable from the trash for 30 days."
+    (citation,) = cite(answer, context, library)
+    assert (citation.verified, citation.marker) == ("matched", 1)
+    quote = stored(library, citation)
+    assert quote.startswith("A deleted conversation is kept")
+    assert quote.endswith("answers and citations.")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Deleted conversations stay restorable from the trash for 45 days.",  # a number the text does not have
+        "The moon is made of green cheese and orbits the harbour.",
+        "Yes.",
+        "How long is a deleted conversation kept in the trash?",
+        "",
+    ],
+)
+def test_what_the_text_does_not_say_gets_no_citation(library: Library, context: list[Passage], answer: str) -> None:
+    assert cite(answer, context, library) == []
+
+
+def test_an_invented_marker_is_not_found(library: Library, context: list[Passage]) -> None:
+    answer = "The library was founded in 1871 [7]."
+    (citation,) = cite(answer, context, library)
+    assert (citation.marker, citation.verified, citation.ranges, citation.document_id) == (7, "not_found", (), None)
+    assert span(answer, citation) == "[7]"
+
+
+def test_a_marker_on_the_wrong_passage_is_told_and_the_right_one_given(
+    library: Library, context: list[Passage]
+) -> None:
+    answer = "A deleted document is kept for 90 days in this library [2]."
+    wrong, right = cite(answer, context, library)
+    assert (wrong.marker, wrong.verified, wrong.document) == (2, "not_found", "pagekeep-sample.pdf")
+    assert (right.marker, right.verified) == (1, "exact")
+
+
+def test_several_markers_and_ids_of_ones_own(library: Library, context: list[Passage]) -> None:
+    answer = "The deposit is 20 euros for a day card [12]. Closed on Mondays, when the machine is cleaned [13, 14]."
+    found = cite(answer, {11: context[0], 12: context[1], 13: context[2]}, library)
+    assert [(c.marker, c.verified) for c in found] == [(12, "matched"), (14, "not_found"), (13, "exact")]
+
+
+def test_each_quote_of_a_sentence_is_checked(library: Library, context: list[Passage]) -> None:
+    answer = (
+        'It says "kept in the trash for 30 days" and also "from Tuesday to Saturday between 10:00 and 18:30" clearly.'
+    )
+    found = cite(answer, context, library)
+    assert [(c.marker, c.verified) for c in found] == [(1, "exact"), (3, "exact")]
+    assert [span(answer, c) for c in found] == [c.quote for c in found]
+
+
+def test_a_marker_behind_the_full_stop_belongs_to_the_sentence_before() -> None:
+    first, second = claims("The first. [1] The second [2][3].")
+    assert [number for number, _ in first.markers] == [1]
+    assert [number for number, _ in second.markers] == [2, 3]
+
+
+def test_a_markdown_link_is_no_marker() -> None:
+    (claim,) = claims("See [1](http://example.org) for more.")
+    assert claim.markers == ()
+
+
+def test_every_exact_citation_of_a_whole_document_stands_there(library: Library, sample: Document) -> None:
+    passages = library.passages(sample.id)
+    answer = " ".join(" ".join(passage.text.split()) for passage in passages[::2])
+    found = [citation for citation in cite(answer, passages, library) if citation.verified == "exact"]
+    assert len(found) > 20
+    for citation in found:
+        assert stored(library, citation) == citation.quote
+        assert " ".join(span(answer, citation).split()) == citation.quote
+
+
+def test_common_runs() -> None:
+    theirs = ["x", "a", "b", "c", "d", "e", "f", "g", "y", "a", "b", "c", "d", "e", "f"]
+    assert sorted(common_runs(["a", "b", "c", "d", "e", "f", "g"], theirs)) == [(0, 1, 7), (0, 9, 6)]
+    assert list(common_runs(["a", "b", "c", "d", "e"], theirs)) == []

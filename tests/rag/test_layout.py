@@ -1,0 +1,43 @@
+from rag.layout import RunningLines, is_listing
+from tests.rag.pdf_files import book
+
+
+def fed(pages: list[str]) -> RunningLines:
+    running = RunningLines()
+    for number, text in enumerate(pages):
+        running.add(number, text)
+    return running
+
+
+def test_heads_and_page_numbers_are_left_out() -> None:
+    pages = [f"The Harbour Book {n}\n" + "\n".join(lines) for n, lines in enumerate(book(9))]
+    running = fed(pages)
+    for number, text in enumerate(pages):
+        start, end = running.body(text)
+        body = text[start:end]
+        assert "Harbour Book" not in body
+        assert f"page{number}mark" in body
+        assert not body.rstrip().endswith(f"\n{number + 1}")
+
+
+def test_a_line_that_comes_back_only_now_and_then_stays() -> None:
+    first = ["Remark" if n in (0, 9, 19) else f"Own line of leaf {chr(97 + n)}" for n in range(20)]
+    pages = ["\n".join([line, *(f"{line} and row {row}" for row in "abcd")]) for line in first]
+    assert fed(pages).body(pages[9]) == (0, len(pages[9]))
+
+
+def test_a_page_of_two_lines_keeps_them() -> None:
+    pages = ["Title\nSubtitle"] * 5
+    assert fed(pages).body(pages[0]) == (0, len(pages[0]))
+
+
+def test_contents_and_index_pages_are_listings() -> None:
+    contents = "\n".join(f"{n} Chapter about {w} . . . . . . {n * 7}" for n, w in enumerate("abcdefghij"))
+    index = "\n".join(f"{word}, {n}, {n + 8}–{n + 9}" for n, word in enumerate(["anchor", "bridge", "candle"] * 4))
+    assert is_listing(contents)
+    assert is_listing(index)
+
+
+def test_prose_and_tables_of_figures_are_not() -> None:
+    assert not is_listing("\n".join(book(1)[0]))
+    assert not is_listing("\n".join(f"Row {n} 0.{n * 37 % 100} {n * 7919 % 1000}" for n in range(30)))

@@ -1,0 +1,105 @@
+from pathlib import Path
+
+import pytest
+
+from assets import sample_pdf
+from rag import Document, Library
+from rag.retrieve import match_expression, part_expression
+from tests.rag import pdf_files
+from tests.rag.conftest import WordBag
+
+
+@pytest.mark.parametrize(
+    ("question", "label", "words"),
+    [
+        ("How long is a deleted conversation kept in the trash?", "3", "kept in the trash for 30 days"),
+        ("What is the deposit for guests?", "1", "deposit of 20 euros"),
+        ("When is the desk open on Saturday?", "2", "between 10:00 and 18:30"),
+        ("How much does a lost key cost?", "7", "A lost key costs 12 euros"),
+        ("Who pays half of the fees?", "5", "social pass pay half of each fee"),
+    ],
+)
+def test_questions_about_the_sample(library: Library, sample: Document, question: str, label: str, words: str) -> None:
+    best = library.search(question)[0]
+    assert best.page_label == label
+    assert words in " ".join(best.text.split())
+    assert best.passage.document_id == sample.id
+    assert best.span in best.passage.ranges
+
+
+def test_a_word_broken_at_the_line_end_is_found(library: Library, sample: Document) -> None:
+    assert library.search("second computer")[0].page_index == 4
+
+
+def test_words_are_stemmed_and_accents_left_out(library: Library, tmp_path: Path) -> None:
+    lines = [["The librarians catalogued every café of the harbour.", "Nothing else."], ["Other words."]]
+    document = library.add(pdf_files.write_pdf(tmp_path / "a.pdf", lines))
+    for query in ("cataloguing", "cafes", "librarian"):
+        assert library.search(query, [document.id])[0].page_index == 0
+
+
+def test_an_identifier_is_found_as_a_whole(library: Library, tmp_path: Path) -> None:
+    pages = [["The variable ROOT is set. GAIN is a word. CMD too. DEB is a system."] * 3, ["Set DEB_GAIN_ROOT_CMD."]]
+    document = library.add(pdf_files.write_pdf(tmp_path / "a.pdf", pages))
+    assert library.search("DEB_GAIN_ROOT_CMD", [document.id])[0].page_index == 1
+    assert len(library.search("DEB_GAIN_ROOT_CMD")) == 1
+
+
+def test_contents_pages_come_after_the_chapters_they_list(library: Library, sample: Document) -> None:
+    pages = [hit.page_index for hit in library.search("Documents and conversations")]
+    assert pages[0] == 5
+    assert 1 not in pages[:2]
+
+
+def test_scope(library: Library, sample: Document, tmp_path: Path) -> None:
+    other = library.add(pdf_files.write_pdf(tmp_path / "a.pdf", [["A deposit is paid at the desk."]]))
+    assert {hit.document_id for hit in library.search("deposit")} == {sample.id, other.id}
+    assert {hit.document_id for hit in library.search("deposit", [other.id])} == {other.id}
+    assert library.search("deposit", []) == []
+
+
+@pytest.mark.parametrize(
+    "query", ["", "   ", '"', "AND OR NOT", "a* NEAR(b", 'it\'s "quoted" (x) ^y {z}', "the of", "-"]
+)
+def test_no_query_breaks_the_full_text_syntax(library: Library, sample: Document, query: str) -> None:
+    assert isinstance(library.search(query), list)
+
+
+def test_expressions() -> None:
+    assert match_expression("What is the soversion of libz.so.1?") == '"soversion" OR "libz.so.1"'
+    assert match_expression("to be or not to be") == '"to" OR "be" OR "or" OR "not"'
+    assert part_expression("自動的に x") == '"自動的" OR "動的に"'
+    assert part_expression("plain") == ""
+
+
+def test_top(library: Library, sample: Document) -> None:
+    hits = library.search("the desk is open for a reader", top=3)
+    assert len(hits) == 3
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert len({hit.page_index for hit in hits}) == 3
+
+
+def test_vectors_count_when_there_is_an_embedder(tmp_path: Path) -> None:
+    bag = WordBag()
+    library = Library(tmp_path / "library", bag)
+    document = library.add(sample_pdf())
+    with_vectors = library.search("deposit of 20 euros", [document.id])[0]
+    without = library.search("deposit of 20 euros", [document.id], vectors="never")[0]
+    assert with_vectors.why["vectors"] > 0.1
+    assert without.why["vectors"] == 0.0
+    assert with_vectors.page_index == without.page_index == 3
+    # Stop words alone say nothing to the word index, but the vectors know them.
+    assert library.search("it who are at their", [document.id])[0].why["vectors"] > 0.0
+    library.close()
+
+
+def test_an_embedder_that_is_not_loaded_is_not_waited_for(tmp_path: Path) -> None:
+    bag = WordBag()
+    library = Library(tmp_path / "library", bag)
+    library.add(sample_pdf())
+    before = bag.texts
+    bag.loaded = False
+    assert library.search("deposit", vectors="if_loaded")[0].why["vectors"] == 0.0
+    assert bag.texts == before
+    assert library.search("deposit")[0].why["vectors"] > 0.0
+    library.close()

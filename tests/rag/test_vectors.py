@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag import Document, Library
+from rag.index.vectors import VectorFiles, best_of, passage_lengths
+from tests.rag.conftest import WordBag
+
+
+@pytest.fixture
+def files(library: Library) -> VectorFiles:
+    return library._shelf.vectors
+
+
+def rows(count: int, seed: int = 0) -> np.ndarray:
+    made = np.random.default_rng(seed).standard_normal((count, 5)).astype(np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def test_scores_are_cosines(files: VectorFiles, sample: Document) -> None:
+    first, second = rows(3), rows(4, seed=1)
+    assert files.append(sample.id, sample.sha256, "e", first) == 3
+    assert files.append(sample.id, sample.sha256, "e", second) == 7
+    scores = files.scores(sample.id, sample.sha256, "e", first[1])
+    assert scores is not None
+    np.testing.assert_allclose(scores.windows, np.concatenate([first, second]) @ first[1], atol=2e-3)
+    assert scores.places.pages.shape == (7,)
+
+
+def test_what_a_killed_writer_left_is_written_over(files: VectorFiles, sample: Document) -> None:
+    files.append(sample.id, sample.sha256, "e", rows(2))
+    path = files._path(sample.sha256, "e")
+    path.write_bytes(path.read_bytes() + b"\x7f" * 13)
+    files.append(sample.id, sample.sha256, "e", rows(2, seed=1))
+    assert path.stat().st_size == 4 * 5 * 2
+    scores = files.scores(sample.id, sample.sha256, "e", rows(2, seed=1)[0])
+    assert scores is not None
+    assert scores.windows.argmax() == 2
+
+
+def test_two_embedders_do_not_mix(files: VectorFiles, sample: Document) -> None:
+    files.append(sample.id, sample.sha256, "e", rows(2))
+    assert files.scores(sample.id, sample.sha256, "other", rows(1)[0]) is None
+
+
+def test_a_lost_file_counts_as_no_vectors(files: VectorFiles, sample: Document) -> None:
+    files.append(sample.id, sample.sha256, "e", rows(2))
+    files._path(sample.sha256, "e").unlink()
+    assert files.scores(sample.id, sample.sha256, "e", rows(1)[0]) is None
+
+
+def test_a_passage_is_the_sum_of_its_windows(tmp_path: Path, library: Library, sample: Document) -> None:
+    bag = WordBag()
+    later = Library(library.folder, bag)
+    later.embed_missing()
+    query = bag.embed(["deposit of 20 euros"])[0]
+    scores = later._shelf.vectors.scores(sample.id, sample.sha256, bag.name, query)
+    assert scores is not None
+    vectors = np.fromfile(later._shelf.vectors._path(sample.sha256, bag.name), "<f2").reshape(-1, bag.dimensions)
+    for page, best in scores.best_passages().items():
+        mine = set(scores.places.passages[scores.places.pages == page])
+        sums = [vectors[scores.places.passages == passage].astype(np.float32).sum(axis=0) for passage in mine]
+        assert best == pytest.approx(max(s @ query / np.linalg.norm(s) for s in sums), abs=1e-5)
+    later.close()
+
+
+def test_best_of() -> None:
+    keys = np.array([4, 1, 4, 1])
+    assert best_of(keys, np.array([0.5, -0.25, 0.75, -0.5], np.float32)) == {1: -0.25, 4: 0.75}
+
+
+def test_lengths_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = rows(23).astype(np.float16)
+    passages = np.sort(np.random.default_rng(3).integers(0, 6, 23))
+    expected = passage_lengths(matrix, passages)
+    monkeypatch.setattr("rag.index.vectors.BLOCK_ROWS", 4)
+    np.testing.assert_allclose(passage_lengths(matrix, passages), expected, rtol=1e-5)
