@@ -14,10 +14,15 @@ from typing import NamedTuple
 from engine.kv.keys import Key
 from engine.store.index import remove_records, set_scanned, transaction
 from engine.store.locks import is_locked
+from engine.store.record import BLOCK
 from engine.store.recovery import SUFFIX
 from engine.store.segment import SegmentWriter, read_header
 
-MOSTLY_DEAD = 0.5  # compact a segment of which less than this is alive
+MOSTLY_DEAD = 0.5  # a segment of which less than this is alive is rewritten
+SMALL_BYTES = 16 << 20  # every run of the command line leaves a segment: small ones are joined
+MANY_SMALL = 4
+SEGMENT_BYTES = 256 << 20
+_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,15 @@ def segment_bytes(folder: Path) -> int:
 def collect(db: sqlite3.Connection, folder: Path, budget: int) -> Collected:
     """Brings the segments to `budget` bytes if it can. Call under the maintenance lock."""
     before = segment_bytes(folder)
-    unlinked = unlink_dead(db, folder)
-    evicted = evict(db, live_bytes(db) - budget)
-    unlinked += unlink_dead(db, folder)
-    compacted = compact(db, folder, MOSTLY_DEAD)
-    if segment_bytes(folder) > budget:
-        compacted += compact(db, folder, 1.0)
+    unlinked, evicted, compacted, target = unlink_dead(db, folder), 0, 0, budget
+    for _ in range(_ROUNDS):
+        evicted += evict(db, live_bytes(db) - target)
+        unlinked += unlink_dead(db, folder)
+        compacted += compact(db, folder, budget)
+        over = segment_bytes(folder) - budget
+        if over <= 0 or target <= 0:
+            break
+        target -= over
     return Collected(evicted, unlinked, compacted, before, segment_bytes(folder))
 
 
@@ -134,32 +142,69 @@ def unlink_dead(db: sqlite3.Connection, folder: Path) -> int:
     return len(dead)
 
 
-def compact(db: sqlite3.Connection, folder: Path, below: float) -> int:
-    """Moves the live records out of segments that are alive to less than `below`; returns segments rewritten."""
-    query = "SELECT segment, name, sum(length) FROM records JOIN segments ON segments.id = segment GROUP BY segment"
-    rewritten = 0
-    for number, name, alive in db.execute(query).fetchall():
-        path = folder / name
-        if path.exists() and alive < below * (path.stat().st_size - 4096) and not is_locked(path):
-            _move(db, folder, number, path)
-            rewritten += 1
+@dataclass(frozen=True)
+class _Segment:
+    number: int
+    path: Path
+    size: int
+    alive: int
+
+    @property
+    def alive_part(self) -> float:
+        return self.alive / max(1, self.size - BLOCK)
+
+
+def compact(db: sqlite3.Connection, folder: Path, budget: int) -> int:
+    """Moves the live records out of mostly dead segments, and out of small ones where there are many.
+
+    While the folder is above `budget` bytes, out of others with dead bytes too, deadest first. Returns segments
+    rewritten.
+    """
+    rewritten, total, target = 0, segment_bytes(folder), None
+    try:
+        for segment in _candidates(db, folder):
+            dead = segment.size - segment.alive
+            if segment.alive_part >= MOSTLY_DEAD and segment.size >= SMALL_BYTES and total <= budget:
+                continue
+            if target is None or target.end > SEGMENT_BYTES:
+                target = _next_target(folder, target)
+            _move(db, segment, target)
+            rewritten, total = rewritten + 1, total - dead
+    finally:
+        if target:
+            target.close()
     return rewritten
 
 
-def _move(db: sqlite3.Connection, folder: Path, number: int, path: Path) -> None:
-    rows = db.execute("SELECT seq, offset FROM records WHERE segment = ? ORDER BY offset", (number,)).fetchall()
-    target = SegmentWriter(folder)
-    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def _candidates(db: sqlite3.Connection, folder: Path) -> list[_Segment]:
+    """Segments that may be rewritten, deadest first; whole small ones only if there are several."""
+    query = "SELECT segment, name, sum(length) FROM records JOIN segments ON segments.id = segment GROUP BY segment"
+    rows = [(number, folder / name, alive) for number, name, alive in db.execute(query).fetchall()]
+    found = [_Segment(n, path, path.stat().st_size, alive) for n, path, alive in rows if path.exists()]
+    free = sorted((s for s in found if not is_locked(s.path)), key=lambda segment: segment.alive_part)
+    many = sum(segment.size < SMALL_BYTES for segment in free) >= MANY_SMALL
+    return [s for s in free if s.alive_part < 1 or (many and s.size < SMALL_BYTES)]
+
+
+def _next_target(folder: Path, full: SegmentWriter | None) -> SegmentWriter:
+    if full:
+        full.close()
+    return SegmentWriter(folder)
+
+
+def _move(db: sqlite3.Connection, segment: _Segment, target: SegmentWriter) -> None:
+    query = "SELECT seq, offset FROM records WHERE segment = ? ORDER BY offset"
+    rows = db.execute(query, (segment.number,)).fetchall()
+    source = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         moved = [(seq, _copy(source, offset, target)) for seq, offset in rows]
-        target.sync()
-        with transaction(db):
-            set_scanned(db, target.name, target.end)
-            _repoint(db, number, target.name, moved)
-        path.unlink(missing_ok=True)
     finally:
         os.close(source)
-        target.close()
+    target.sync()
+    with transaction(db):
+        set_scanned(db, target.name, target.end)
+        _repoint(db, segment.number, target.name, moved)
+    segment.path.unlink(missing_ok=True)
 
 
 def _copy(source: int, offset: int, target: SegmentWriter) -> int | None:
