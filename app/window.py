@@ -65,6 +65,7 @@ class Window(QMainWindow):
         self.library.reload()
         workspace = self.services.workspace
         self.services.tasks.read(lambda: workspace.models.chosen, self._choose_model)
+        self.services.tasks.read(lambda: workspace.resume_imports())
 
     def _choose_model(self, chosen: object) -> None:
         if chosen is None:
@@ -123,6 +124,7 @@ class Window(QMainWindow):
 
     def turn_started(self, event: events.TurnStarted) -> None:
         self.timing.add_question(event.user_message)
+        self.conversations.raise_to_top(event.conversation)
 
     def turn_done(self, event: events.TurnDone) -> None:
         self.timing.add(event.message)
@@ -147,8 +149,11 @@ class Window(QMainWindow):
         self.chat.show_model_error(UserError(event.what, event.why, event.next))
 
     def conversation_changed(self, event: events.ConversationChanged) -> None:
-        self.conversations.put(event.conversation)
-        self.controller.put(event.conversation)
+        self.put_conversation(event.conversation)
+
+    def put_conversation(self, conversation: Conversation) -> None:
+        self.conversations.put(conversation)
+        self.controller.put(conversation)
 
     def notice(self, notice: events.Notice) -> None:
         text = " ".join(part for part in (notice.what, notice.why, notice.next) if part)

@@ -32,6 +32,7 @@ _ROWS = (
     "Shared",
     "To rebuild",
 )
+LAST_SAMPLED = 1  # the last token of an answer has no state until the next turn
 _HELP = {
     "Tokens": "Tokens of this conversation, documents included",
     "In memory": "Ready at once",
@@ -212,7 +213,7 @@ class CachePanel(QWidget):
 
 def headline(report: StateReport) -> str:
     missing = missing_tokens(report)
-    if not missing:
+    if missing <= LAST_SAMPLED:
         where = "in memory" if not report.tokens_disk_only else "kept; part of it comes back from disk"
         return f"Everything is {where}. Nothing will be read again."
     wait = report.rebuild_seconds * missing / report.tokens if report.tokens else 0.0

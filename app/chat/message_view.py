@@ -33,6 +33,8 @@ class QuestionView(QWidget):
         bubble.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         text = RichText(theme)
         text.setPlainText(message.text)
+        natural = max(text.fontMetrics().horizontalAdvance(line) for line in message.text.split("\n"))
+        bubble.setMaximumWidth(natural + 34)
         inside = QVBoxLayout(bubble)
         inside.setContentsMargins(14, 9, 14, 9)
         inside.addWidget(text)
@@ -64,7 +66,7 @@ class AnswerView(QWidget):
         self._stream = BlockStream()
         self._phase: PhaseView | None = None
         self._column = QVBoxLayout()
-        self._column.setSpacing(4)
+        self._column.setSpacing(7)
         self._foot = QVBoxLayout()
         self._foot.setSpacing(4)
         layout = QVBoxLayout(self)

@@ -14,9 +14,9 @@ from app.widgets.theme import Theme
 
 def price_words(price: Price, has_text: bool) -> str:
     """`1,240 new tokens, ~3 s; 3,100 of 8,192 used`."""
-    used = f"{count(price.total)} of {count(price.context)} used"
     if not has_text:
-        return used
+        return f"{count(price.total - price.passage_tokens)} of {count(price.context)} used"
+    used = f"{count(price.total)} of {count(price.context)} used"
     wait = f", {about(price.seconds)}" if price.seconds is not None else ""
     bound = "up to " if price.passage_tokens else ""
     return f"{bound}{plural(price.new_tokens, 'new token')}{wait}; {used}"
@@ -51,9 +51,10 @@ class Meter(QWidget):
             return
         self._words.setText(price_words(price, has_text))
         self._words.setToolTip(_detail(price))
+        new = price.new_tokens - (0 if has_text else price.passage_tokens)
         parts = [
             Part("reused", price.reused_tokens, count(price.reused_tokens), "bar_restore"),
-            Part("new", price.new_tokens, count(price.new_tokens), "bar_prefill"),
+            Part("new", new, count(new), "bar_prefill"),
         ]
         self._bar.show_parts(parts, price.context)
         self._warning.setVisible(price.overflow)

@@ -23,9 +23,9 @@ from app.widgets.cards import label
 from app.widgets.theme import Theme
 
 _PROSE_CSS = """
-p { margin-top: 0; margin-bottom: 8px; line-height: 140%; }
+p { margin-top: 0; margin-bottom: 5px; line-height: 140%; }
 li { margin-bottom: 3px; line-height: 135%; }
-ul, ol { margin-top: 0; margin-bottom: 8px; }
+ul, ol { margin-top: 0; margin-bottom: 5px; }
 blockquote { margin-left: 12px; color: @muted; }
 h1, h2 { font-size: large; font-weight: 600; margin-top: 10px; margin-bottom: 6px; }
 h3, h4, h5, h6 { font-size: medium; font-weight: 600; margin-top: 8px; margin-bottom: 4px; }

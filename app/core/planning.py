@@ -150,7 +150,8 @@ class _Draft:
         return None if wanted == self.context.instructions else wanted
 
     def addition(self, documents: Sequence[WholeDocument] = (), passages: Sequence[Passage] = ()) -> Addition:
-        return Addition(self.question, tuple(documents), tuple(passages), self.instructions)
+        grounded = bool(self.situation.conversation.documents)
+        return Addition(self.question, tuple(documents), tuple(passages), self.instructions, grounded)
 
     def compose(self, addition: Addition) -> Composed:
         return compose(self.situation.model.chat, addition, self.context)

@@ -31,12 +31,16 @@ class WholeDocument:
 
 @dataclass(frozen=True)
 class Addition:
-    """What a question brings along. `instructions` None: nothing changed since they were placed."""
+    """What a question brings along. `instructions` None: nothing changed since they were placed.
+
+    `grounded`: the answer is to come from documents, even if nothing was found in them.
+    """
 
     question: str
     documents: tuple[WholeDocument, ...] = ()
     passages: tuple[Passage, ...] = ()
     instructions: str | None = None
+    grounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,8 @@ def compose(chat: PromptFormat, addition: Addition, context: Context) -> Compose
 
 
 def _compose_first(chat: PromptFormat, addition: Addition, context: Context) -> Composed:
-    has_text = bool(addition.documents or addition.passages)
-    ids = [*chat.glue.open_ids(), *chat.text_ids(segments.HEADER if has_text else segments.HEADER_PLAIN)]
+    grounded = addition.grounded or addition.documents or addition.passages
+    ids = [*chat.glue.open_ids(), *chat.text_ids(segments.HEADER if grounded else segments.HEADER_PLAIN)]
     documents, marker = _place_documents(addition.documents, context.next_marker)
     for document, placed in zip(addition.documents, documents, strict=True):
         text = segments.document_text(document.name, placed.first_marker, document.passages)

@@ -110,8 +110,7 @@ class TrashDialog(QDialog):
 
         def work() -> Conversation | None:
             if isinstance(item, Conversation):
-                store = workspace.conversations
-                return store.restore(item.id) if restore else store.purge(item.id)
+                return workspace.restore(item.id) if restore else workspace.purge(item.id)
             change = workspace.library.restore if restore else workspace.library.purge
             change(item.id)
             return None

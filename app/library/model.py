@@ -45,10 +45,10 @@ def progress_words(progress: IngestProgress | None) -> str:
     return f"{words}: {unit}{count(progress.done)} of {count(progress.total)}"
 
 
-def import_face(one: Import) -> RowFace:
+def import_face(one: Import, name: str) -> RowFace:
     progress = one.progress
     part = progress.done / progress.total if progress is not None and progress.total else 0.0
-    return RowFace(one.path.name, progress_words(progress), "document", "accent", "muted", progress=part)
+    return RowFace(name, progress_words(progress), "document", "accent", "muted", progress=part)
 
 
 def document_face(document: Document) -> RowFace:
@@ -145,6 +145,11 @@ class LibraryModel(QAbstractListModel):
     def import_at(self, row: int) -> Import | None:
         return self._imports[row] if 0 <= row < len(self._imports) else None
 
+    def name(self, one: Import) -> str:
+        """Of the document, where the import is of one that the library knows already."""
+        known = one.progress.document_id if one.progress is not None else None
+        return next((d.name for d in self._documents if d.id == known), one.path.name)
+
     def imports(self) -> list[Import]:
         return list(self._imports)
 
@@ -154,7 +159,7 @@ class LibraryModel(QAbstractListModel):
     def _face(self, row: int) -> RowFace:
         running = self.import_at(row)
         if running is not None:
-            return import_face(running)
+            return import_face(running, self.name(running))
         return document_face(self._documents[row - len(self._imports)])
 
     def _changed(self, row: int) -> None:

@@ -205,7 +205,7 @@ class LibraryPanel(QWidget):
         running = self.rows.imports()
         if running:
             more = f" (+{len(running) - 1} more)" if len(running) > 1 else ""
-            words = f"{running[0].path.name}: {progress_words(running[0].progress)}{more}"
+            words = f"{self.rows.name(running[0])}: {progress_words(running[0].progress)}{more}"
             self.activity.emit(words, running[0].job)
         else:
             self.activity.emit("", None)

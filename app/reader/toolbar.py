@@ -60,10 +60,8 @@ class ReaderToolbar(QWidget):
     def show_page(self, shown_label: str, page: int, pages: int) -> None:
         if not self.page.hasFocus():
             self.page.setText(shown_label)
-        file_page = "" if shown_label == str(page + 1) else f"file page {page + 1}, "
-        self.count.setText(
-            f"{file_page}{page + 1} of {pages:,}" if not file_page else f"{page + 1} of {pages:,}"
-        )
+        same = shown_label == str(page + 1)
+        self.count.setText(f"of {pages:,}" if same else f"({page + 1:,} of {pages:,})")
         self.count.setToolTip(f"Page {page + 1} of {pages} in the file")
 
     def show_zoom(self, zoom: float) -> None:

@@ -18,6 +18,7 @@ _PHASES = (
     ("decode", "decode", "bar_decode"),
     ("save", "save", "bar_save"),
 )
+SHOWN_FROM_MS = 0.5
 _REUSED_COLORS = ("bar_restore", "bar_decode")
 _COMPUTED_COLORS = ("bar_prefill", "bar_first", "bar_retrieve", "bar_queue", "warn")
 
@@ -28,7 +29,7 @@ def time_parts(report: TurnReport) -> list[Part]:
     return [
         Part(name, getattr(times, key), duration(getattr(times, key) / 1000), color)
         for key, name, color in _PHASES
-        if getattr(times, key) > 0
+        if getattr(times, key) >= SHOWN_FROM_MS
     ]
 
 
@@ -57,7 +58,7 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("First token", duration(times.first_token / 1000) if times.first_token else ""),
         ("Prefill", _with_rate(computed, times.prefill)),
         ("Decode", _with_rate(tokens.generated, times.decode)),
-        ("Restore", duration(times.restore / 1000) if times.restore else ""),
+        ("Restore", duration(times.restore / 1000) if times.restore >= SHOWN_FROM_MS else ""),
         ("Reading avoided", duration(report.saved_ms / 1000) if report.saved_ms > 0 else ""),
         ("Shared with others", plural(tokens.reused.of_which_shared, "token") if tokens.reused.total else ""),
         ("Read from disk", size(report.bytes_read) if report.bytes_read else ""),

@@ -46,7 +46,9 @@ class StackBar(QWidget):
         self._height = height
         self._parts: tuple[Part, ...] = ()
         self._total = 0.0
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(legend)
+        self.setSizePolicy(policy)
         theme.changed.connect(self.update)
 
     def show_parts(self, parts: Sequence[Part], total: float = 0.0) -> None:
@@ -68,7 +70,7 @@ class StackBar(QWidget):
         return QSize(200, self.heightForWidth(max(self.width(), 200)))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(80, self.heightForWidth(max(self.width(), 80)))
+        return QSize(80, self._height)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -30,12 +30,14 @@ class ConversationsPanel(QWidget):
     """Signals:
     chosen: a conversation was selected (argument: Conversation).
     new_wanted: the reader wants a new conversation.
+    renamed: title or place of a conversation was read anew (argument: Conversation).
     loaded: the list was read for the first time.
     """
 
     chosen = Signal(object)
     new_wanted = Signal()
     trash_wanted = Signal()
+    renamed = Signal(object)
     loaded = Signal()
 
     def __init__(self, services: Services) -> None:
@@ -85,6 +87,13 @@ class ConversationsPanel(QWidget):
     def put(self, conversation: Conversation) -> None:
         self.rows.put(conversation)
         self._keep_selection()
+
+    def raise_to_top(self, conversation: ConversationId) -> None:
+        """It was used just now; its first question may have given it a name."""
+        self.rows.raise_to_top(conversation)
+        self._keep_selection()
+        store = self._services.workspace
+        self._services.tasks.read(lambda: store.conversations.get(conversation), self.renamed.emit)
 
     def show_phase(self, phase: TurnPhase) -> None:
         self.rows.set_phase(phase.conversation, _PHASES[phase.phase])
@@ -142,7 +151,7 @@ class ConversationsPanel(QWidget):
         title = ask_title(self, conversation.title) if conversation is not None else None
         if conversation is not None and title:
             store = self._services.workspace
-            self._services.tasks.write(lambda: store.conversations.rename(conversation.id, title), self.put)
+            self._services.tasks.write(lambda: store.rename(conversation.id, title), self.put)
 
     def delete(self) -> None:
         conversation = self._selected()
@@ -150,7 +159,7 @@ class ConversationsPanel(QWidget):
             return
         store, place = self._services.workspace, self.rows.place(conversation.id) or 0
         self.rows.remove(conversation.id)
-        self._services.tasks.write(lambda: store.conversations.trash(conversation.id))
+        self._services.tasks.write(lambda: store.trash(conversation.id))
         self._services.toasts.offer_undo(
             f"“{conversation.title or 'New conversation'}” is in the trash.",
             lambda: self.bring_back(conversation.id),
@@ -163,7 +172,7 @@ class ConversationsPanel(QWidget):
 
     def bring_back(self, conversation: ConversationId) -> None:
         store = self._services.workspace
-        self._services.tasks.write(lambda: store.conversations.restore(conversation), self._brought_back)
+        self._services.tasks.write(lambda: store.restore(conversation), self._brought_back)
 
     def _brought_back(self, conversation: Conversation) -> None:
         self.put(conversation)
