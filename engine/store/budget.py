@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.kv.keys import Key
-from engine.store.index import remove_records, set_scanned, transaction
 from engine.store.locks import is_locked
 from engine.store.record import BLOCK
 from engine.store.recovery import SUFFIX
+from engine.store.rows import drop_segment, move_record, remove_records, set_scanned, transaction
 from engine.store.segment import SegmentWriter, read_header
 
 MOSTLY_DEAD = 0.5  # a segment of which less than this is alive is rewritten
@@ -221,7 +221,6 @@ def _repoint(db: sqlite3.Connection, old: int, segment: str, moved: list[tuple[i
     new = db.execute("SELECT id FROM segments WHERE name = ?", (segment,)).fetchone()[0]
     for seq, offset in moved:
         if offset is not None:
-            db.execute("UPDATE records SET segment = ?, offset = ? WHERE seq = ?", (new, offset, seq))
-    db.execute("DELETE FROM records WHERE segment = ?", (old,))
-    db.execute("DELETE FROM segments WHERE id = ?", (old,))
-    db.execute("INSERT INTO meta VALUES ('removals', 1) ON CONFLICT DO UPDATE SET value = value + 1")
+            move_record(db, seq, new, offset)
+    name = db.execute("SELECT name FROM segments WHERE id = ?", (old,)).fetchone()[0]
+    drop_segment(db, name, "damaged")

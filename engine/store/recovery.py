@@ -9,9 +9,9 @@ from pathlib import Path
 
 from engine.kv.disk import Head
 from engine.kv.keys import Key
-from engine.store.index import NewRecord, insert_records, model_id, put_head, set_scanned, transaction
 from engine.store.locks import is_locked
 from engine.store.record import BLOCK, NO_KEY, Kind, RecordHeader
+from engine.store.rows import NewRecord, drop_segment, insert_records, model_id, put_head, set_scanned, transaction
 from engine.store.schema import connect
 from engine.store.segment import Found, is_segment, scan
 
@@ -77,16 +77,10 @@ def reconcile(index: Path, segments: Path) -> Recovered:
 
 
 def _drop_segments(connection: sqlite3.Connection, names: list[str]) -> None:
-    if not names:
-        return
-    with transaction(connection) as db:
-        for name in names:
-            query = "FROM records WHERE segment = (SELECT id FROM segments WHERE name = ?)"
-            now = time.time()
-            db.execute(f"INSERT OR REPLACE INTO gone SELECT model, key, 'removed', {now} {query}", (name,))
-            db.execute(f"DELETE {query}", (name,))
-            db.execute("DELETE FROM segments WHERE name = ?", (name,))
-        db.execute("INSERT INTO meta VALUES ('removals', 1) ON CONFLICT DO UPDATE SET value = value + 1")
+    if names:
+        with transaction(connection) as db:
+            for name in names:
+                drop_segment(db, name, "removed")
 
 
 def _take_in(connection: sqlite3.Connection, path: Path, start: int) -> int:

@@ -13,9 +13,9 @@ import numpy as np
 from engine.errors import StoreError
 from engine.kv.keys import Key
 from engine.store.budget import Collected, collect, live_bytes, segment_bytes
-from engine.store.index import counter, remove_records, transaction
 from engine.store.locks import maintenance
 from engine.store.record import RecordHeader, intact
+from engine.store.rows import counter, remove_records, transaction
 from engine.store.schema import connect
 from engine.store.segment import read_header
 from engine.store.store import INDEX_NAME, SEGMENTS_NAME, prepare

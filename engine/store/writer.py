@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.kv.disk import Head, Notice, WriteRequest
-from engine.store.index import Index, NewRecord
+from engine.store.index import Index
 from engine.store.packing import Packer
 from engine.store.record import BLOCK, Kind, RecordHeader
 from engine.store.recovery import head_record
+from engine.store.rows import NewRecord
 from engine.store.segment import Buffer, SegmentWriter
 
 SEGMENT_BYTES = 256 << 20
