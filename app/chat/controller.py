@@ -39,13 +39,14 @@ class ChatController(QObject):
         self._places: dict[ConversationId, int | None] = {}
         self._draft = Draft(services, panel.composer)
         self.conversation: Conversation | None = None
+        self.on_screen: ConversationId | None = None  # whose messages the transcript holds
         self.live = LiveTurns()
         self._connect()
 
     # --- choosing ---------------------------------------------------------------------------------
     def open(self, conversation: Conversation) -> None:
         self.leave()
-        self.conversation = conversation
+        self.conversation, self.on_screen = conversation, None
         self._draft.belong_to(conversation.id)
         self._show_header()
         self._panel.composer.set_running(self.live.get(conversation.id) is not None)
@@ -63,9 +64,8 @@ class ChatController(QObject):
 
     def leave(self) -> None:
         """Keeps the draft and the place of the conversation that was shown."""
-        if self.conversation is None:
-            return
-        self._places[self.conversation.id] = self._panel.transcript.place()
+        if self.on_screen is not None:
+            self._places[self.on_screen] = self._panel.transcript.place()
         self._draft.leave()
 
     def place(self) -> int | None:
@@ -73,10 +73,9 @@ class ChatController(QObject):
 
     def is_empty(self) -> bool:
         """The shown conversation has no message and none on the way."""
-        transcript = self._panel.transcript
-        return self.conversation is None or (
-            transcript.is_empty and self.live.get(self.conversation.id) is None
-        )
+        if self.conversation is None or self.live.get(self.conversation.id) is not None:
+            return self.conversation is None
+        return self._is_shown(self.conversation.id) and self._panel.transcript.is_empty
 
     def put(self, conversation: Conversation) -> None:
         if self.conversation is not None and conversation.id == self.conversation.id:
@@ -92,7 +91,9 @@ class ChatController(QObject):
         self.conversation = conversation
         self._show_header()
         self._panel.clear_errors()
+        self.on_screen = conversation.id
         self._show_messages(messages)
+        self._panel.composer.set_running(self.live.get(conversation.id) is not None)
         self._panel.composer.show_draft(conversation.draft)
         self._panel.transcript.restore_place(self._places.get(conversation.id))
         self.opened.emit(conversation.id, messages)
@@ -269,7 +270,7 @@ class ChatController(QObject):
 
     # --- small ------------------------------------------------------------------------------------
     def _is_shown(self, conversation: ConversationId) -> bool:
-        return self.conversation is not None and self.conversation.id == conversation
+        return self.on_screen == conversation
 
     def _failed(self, error: Exception) -> None:
         self._panel.show_error(as_user_error(error))

@@ -130,6 +130,9 @@ class ConversationModel(QAbstractListModel):
     def at(self, place: int) -> Conversation | None:
         return self._rows[place].conversation if 0 <= place < len(self._rows) else None
 
+    def state(self, conversation: ConversationId) -> StateReport | None:
+        return self._states.get(conversation)
+
     def all(self) -> list[Conversation]:
         return [row.conversation for row in self._rows]
 

@@ -1,0 +1,103 @@
+"""Drives the real window: what a reader does with it, and waiting for what the reader would wait for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication
+
+from app.core.events import TurnDone, TurnError
+from app.core.paths import Paths
+from app.core.records import Message
+from app.gui import Desktop
+from engine.messages import ConversationId
+
+
+class Driver:
+    """One running window on the data folder `home`. Call `quit` in any case."""
+
+    def __init__(self, application: QApplication, home: Path) -> None:
+        self.application = application
+        application.setQuitOnLastWindowClosed(False)
+        self.desktop = Desktop(application, Paths.below(home).create())
+        self.window = self.desktop.window
+        self.ended = False
+        self.done: list[Message] = []
+        self.errors: list[TurnError] = []
+        self.desktop.ended.connect(self._end)
+        self.desktop.bridge.turn_done.connect(self._note_done)
+        self.desktop.bridge.turn_error.connect(self.errors.append)
+
+    def show(self) -> None:
+        self.desktop.show()
+        self.until(lambda: self.window.controller.on_screen is not None, "no conversation was shown")
+
+    def until(self, condition: Callable[[], object], otherwise: str, seconds: float = 120.0) -> None:
+        """Runs the event loop until `condition` holds; fails with `otherwise`."""
+        end = time.monotonic() + seconds
+        while not condition():
+            self.application.processEvents()
+            time.sleep(0.002)
+            if time.monotonic() > end:
+                raise TimeoutError(otherwise)
+
+    def wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        self.until(lambda: time.monotonic() > end, "", seconds + 60)
+
+    # --- what a reader does -----------------------------------------------------------------------
+    def use_model(self, model: Path) -> None:
+        self.desktop.tasks.write(lambda: self.desktop.workspace.load_model(model))
+        self.wait_for_model()
+
+    def wait_for_model(self) -> None:
+        self.until(lambda: self.window.status.loaded is not None, "the model did not load")
+
+    def add(self, *files: Path) -> None:
+        """As dropped on the window; waits until they are in the library."""
+        names = {file.name for file in files}
+        self.window.library.add(files)
+        self.until(lambda: names <= set(self.window.library.rows.names().values()), "no import")
+
+    def new_conversation(self) -> ConversationId:
+        before = self.window.controller.on_screen
+        self.window.new_conversation()
+        self.until(lambda: self.window.controller.on_screen not in (None, before), "no new conversation")
+        return self.window.controller.on_screen
+
+    def choose(self, conversation: ConversationId) -> None:
+        self.window.conversations.select(conversation)
+        self.until(lambda: self.window.controller.on_screen == conversation, "not shown")
+
+    def ask(self, question: str) -> None:
+        """Types a question and sends it; does not wait."""
+        self.window.chat.composer.editor.setPlainText(question)
+        self.window.chat.composer.editor.send.emit()
+
+    def documents(self) -> tuple[int, ...]:
+        """Attached to the conversation on the screen."""
+        return self.window.controller.conversation.document_ids
+
+    def shown_text(self) -> str:
+        """Text of the newest answer on the screen."""
+        answers = self.window.chat.transcript.answers
+        return answers[-1].text() if answers else ""
+
+    def answered(self, conversation: ConversationId) -> list[Message]:
+        return [message for message in self.done if message.conversation == conversation]
+
+    def quit(self) -> None:
+        """Closes the window and waits until everything is saved."""
+        if not self.ended:
+            self.window.close()
+            self.until(lambda: self.ended, "the window did not end", 60)
+            self.desktop.deleteLater()
+            self.application.processEvents()
+
+    def _end(self) -> None:
+        self.ended = True
+
+    def _note_done(self, event: TurnDone) -> None:
+        self.done.append(event.message)
