@@ -10,7 +10,7 @@ from typing import Literal
 
 from rag import ingest, retrieve
 from rag.context import whole_document_text
-from rag.errors import DocumentError
+from rag.errors import DocumentError, IntakeCancelled
 from rag.index import records
 from rag.index.database import Database, private_folder
 from rag.index.locks import exclusive
@@ -90,13 +90,35 @@ class Library:
         return Job(document.path, document.sha256, None, on_progress or _ignore, cancelled or _never)
 
     def _complete(self, job: Job) -> Document:
-        with exclusive(self._lock(job.sha256), job.cancelled):
+        """Brings the job's document to completion; at once when it is, or when its words can be searched and
+        somebody else is making its vectors."""
+        document = self._by_hash(job.sha256)
+        if document is not None and (document.state == "ready" or not self._vectors_wanted(document)):
+            job.on_progress(IngestProgress(job.path, document.id, "done", 1, 1))
+            return document
+        try:
+            with exclusive(self._lock(job.sha256), lambda: job.cancelled() or self._usable(job.sha256)):
+                return self._locked_completion(job)
+        except IntakeCancelled:
             document = self._by_hash(job.sha256)
-            document_id = ingest.take_in(self._shelf, job) if document is None else document.id
-            self.restore(document_id)
-            self._finish(job, document_id)
-            job.on_progress(IngestProgress(job.path, document_id, "done", 1, 1))
-            return self.document(document_id)
+            if job.cancelled() or document is None:
+                raise
+            return document
+
+    def _locked_completion(self, job: Job) -> Document:
+        document = self._by_hash(job.sha256)
+        document_id = ingest.take_in(self._shelf, job) if document is None else document.id
+        self.restore(document_id)
+        self._finish(job, document_id)
+        job.on_progress(IngestProgress(job.path, document_id, "done", 1, 1))
+        return self.document(document_id)
+
+    def _vectors_wanted(self, document: Document) -> bool:
+        return document.state != "words" or self._shelf.embedder is not None
+
+    def _usable(self, sha256: str) -> bool:
+        document = self._by_hash(sha256)
+        return document is not None and document.state in ("words", "ready")
 
     def _finish(self, job: Job, document_id: DocumentId) -> None:
         for phase, step in (("text", ingest.read_text), ("words", ingest.index_words)):
@@ -147,7 +169,7 @@ class Library:
         self._set_trashed(document_id, None)
 
     def purge(self, document_id: DocumentId) -> None:
-        """Removes the document with everything made from it."""
+        """Removes the document with everything made from it. Waits for an import of it: cancel that first."""
         document = self.document(document_id)
         with exclusive(self._lock(document.sha256), _never):
             with self._shelf.db.transaction():

@@ -33,16 +33,24 @@ WORDS = [
 ]
 
 
+JAPANESE = (
+    b"<< /Type /Font /Subtype /Type0 /BaseFont /HeiseiKakuGo-W5 /Encoding /UniJIS-UTF16-H /DescendantFonts ["
+    b"<< /Type /Font /Subtype /CIDFontType0 /BaseFont /HeiseiKakuGo-W5 /DW 1000"
+    b" /CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 5 >> >>] >>"
+)
+
+
 def pdf_bytes(pages: Sequence[Sequence[str]]) -> bytes:
-    """A PDF with one line of text per string, in Helvetica with WinAnsi encoding."""
-    objects = [b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>", _picture()]
+    """A PDF with one line of text per string, in Helvetica with WinAnsi encoding, Japanese in a CID font."""
+    helvetica = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+    objects = [b"", helvetica, _picture(), JAPANESE]
     numbers = []
     for lines in pages:
         content = _content(lines)
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
         objects.append(
             b"<< /Type /Page /Parent 1 0 R /MediaBox [0 0 595 842] /Contents %d 0 R"
-            b" /Resources << /Font << /F 2 0 R >> /XObject << /P 3 0 R >> >> >>" % len(objects)
+            b" /Resources << /Font << /F 2 0 R /J 4 0 R >> /XObject << /P 3 0 R >> >> >>" % len(objects)
         )
         numbers.append(len(objects))
     kids = b" ".join(b"%d 0 R" % n for n in numbers)
@@ -62,10 +70,15 @@ def _content(lines: Sequence[str]) -> bytes:
     if list(lines) == [PICTURE]:
         return b"q 595 0 0 842 0 0 cm /P Do Q"
     out = [b"BT /F 11 Tf 14 TL 60 780 Td"]
-    for line in lines:
-        escaped = line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
-        out.append(b"(%s) Tj T*" % escaped.encode("cp1252"))
+    out += [_shown(line) for line in lines]
     return b"\n".join([*out, b"ET"])
+
+
+def _shown(line: str) -> bytes:
+    if any(character >= "\u3000" for character in line):
+        return b"/J 11 Tf <%s> Tj T* /F 11 Tf" % line.encode("utf-16-be").hex().encode()
+    escaped = line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+    return b"(%s) Tj T*" % escaped.encode("cp1252")
 
 
 def _assembled(objects: Sequence[bytes]) -> bytes:

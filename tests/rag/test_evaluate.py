@@ -8,7 +8,7 @@ from rag.evaluate import Question, evaluate, main, rank_of, read_questions
 
 NAME = "pagekeep-sample.pdf"
 QUESTIONS = [
-    Question(NAME, "How long is a deleted document kept?", (5,), "exact"),
+    Question(NAME, "How long is a deleted conversation kept in the trash?", (5,), "exact"),
     Question(NAME, "What is the deposit?", (3, 7), "exact"),
     Question(NAME, "zebra quagga okapi", (2,), "hopeless"),
 ]

@@ -1,3 +1,4 @@
+import random
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,21 @@ def test_a_document_of_scans_is_kept_and_says_so(library: Library, tmp_path: Pat
     assert document.unreadable_pages == (0, 1, 2)
     assert [page.kind for page in library.report(document.id).pages] == ["scan"] * 3
     assert library.search("harbour") == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rotten_bytes_never_hang_crash_or_leave_anything_half_done(library: Library, tmp_path: Path, seed: int) -> None:
+    data = bytearray(sample_pdf().read_bytes())
+    generator = random.Random(seed)
+    for _ in range(40):
+        data[generator.randrange(200, len(data))] = generator.randrange(256)
+    path = tmp_path / "rotten.pdf"
+    path.write_bytes(data)
+    try:
+        document = library.add(path)
+    except DocumentError:
+        assert library.documents() == []
+        assert list((library.folder / "files").iterdir()) == []
+    else:
+        assert document.state == "words"
+        assert len(library.report(document.id).pages) == document.pages

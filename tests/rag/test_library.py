@@ -2,6 +2,7 @@ import os
 import shutil
 import stat
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pypdfium2
@@ -10,6 +11,7 @@ import pytest
 from assets import sample_pdf
 from rag import Document, DocumentError, IngestProgress, IntakeCancelled, Library
 from rag.pdf.text import clean
+from rag.protocols import Vectors
 from tests.rag import pdf_files
 from tests.rag.conftest import WordBag
 
@@ -199,3 +201,24 @@ def test_many_threads_at_once(library: Library, sample: Document, tmp_path: Path
         thread.join()
     assert sorted(map(str, results)) == ["12"] * 4 + ["True"] * 20
     assert len(library.documents()) == 4
+
+
+def test_adding_what_another_is_embedding_does_not_wait(library: Library, tmp_path: Path) -> None:
+    class Slow(WordBag):
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            begun.set()
+            assert go_on.wait(60)
+            return super().embed(texts)
+
+    begun, go_on = threading.Event(), threading.Event()
+    slow = Library(library.folder, Slow())
+    thread = threading.Thread(target=slow.add, args=(sample_pdf(),))
+    thread.start()
+    assert begun.wait(60)
+    other = Library(library.folder, WordBag())
+    assert other.add(sample_pdf()).state == "words"
+    go_on.set()
+    thread.join()
+    assert other.add(sample_pdf()).state == "ready"
+    other.close()
+    slow.close()
