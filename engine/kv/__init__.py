@@ -1,3 +1,1 @@
-"""KV state in memory: pages, keys, sequences, and the cache that shares them. The disk tier is
-`engine.store`.
-"""
+"""KV state in memory: pages, keys, sequences, and the cache that shares them. The disk tier is `engine.store`."""

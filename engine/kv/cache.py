@@ -1,6 +1,4 @@
-"""KvCache: all KV state of one model, in memory and (through the disk tier) on disk. Owned by the engine
-thread.
-"""
+"""KvCache: all KV state of one model, in memory and (through the disk tier) on disk. Owned by the engine thread."""
 
 from __future__ import annotations
 
@@ -108,9 +106,7 @@ class KvCache:
     # --- single-flight ---
 
     def next_key(self, sequence: Sequence, tokens: Tokens) -> Key | None:
-        """Key of the page the sequence computes next on its way through `tokens`; None if they do not fill
-        it.
-        """
+        """Key of the page the sequence computes next on its way through `tokens`; None if they do not fill it."""
         following = adopt.next_page(sequence, tokens)
         return page_key(sequence.last_key, *following) if following else None
 
@@ -120,9 +116,7 @@ class KvCache:
         return self.claims.owner_of(key) if key else None
 
     def adopt(self, sequence: Sequence, tokens: Tokens) -> int:
-        """Extends the sequence along `tokens` by pages that became resident meanwhile; returns tokens
-        gained.
-        """
+        """Extends the sequence along `tokens` by pages that became resident meanwhile; returns tokens gained."""
         return adopt.adopt(self.tree, sequence, tokens)
 
     # --- conversations ---
@@ -177,9 +171,7 @@ class KvCache:
         return self.disk.pending_bytes() if self.disk else 0
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Blocks until everything queued is durable (or could not be written); False after `timeout`
-        seconds.
-        """
+        """Blocks until everything queued is durable (or could not be written); False after `timeout` seconds."""
         finished = self.disk.flush(timeout) if self.disk else True
         self.poll()
         return finished
@@ -198,9 +190,7 @@ class KvCache:
     # --- used by sequences and restores ---
 
     def allocate(self, pages: int) -> list[PageBuffer]:
-        """Buffers for `pages` pages, evicting what nobody uses. KvMemoryFull: not possible; nothing was
-        taken.
-        """
+        """Buffers for `pages` pages, evicting what nobody uses. KvMemoryFull: not possible; nothing was taken."""
         self.poll()
         if not self.tree.make_room(pages) and self.disk and self.disk.pending_bytes():
             self.flush(_PRESSURE_SECONDS)

@@ -16,9 +16,7 @@ from engine.kv.keys import Ids, Key, Roles
 
 @dataclass(frozen=True)
 class Location:
-    """Where one layer group of a page lies: a record of `length` bytes in a segment, payload at `offset +
-    payload`.
-    """
+    """Where one layer group of a page lies: a record of `length` bytes in a segment, payload at `offset + payload`."""
 
     segment: str
     offset: int
@@ -132,9 +130,7 @@ class DiskTier(Protocol):
         """Why a page that was here is not: "evicted", "damaged", or "" if it never was."""
 
     def write(self, request: WriteRequest, done: Callable[[bool], None]) -> int:
-        """Queues a record; returns its bytes. `done(True)` once it is durable, `done(False)` if it could
-        not be.
-        """
+        """Queues a record; returns its bytes. `done(True)` once it is durable, `done(False)` if it could not be."""
 
     def save_head(self, head: Head) -> None:
         """Queued behind the writes before it: a head never becomes durable before its pages."""

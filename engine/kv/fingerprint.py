@@ -39,9 +39,7 @@ def fingerprint(gguf: GgufFile, spec: ModelSpec, layout: PageLayout) -> bytes:
 
 
 def describe(value: Any, path: str = "") -> str:
-    """Canonical text of a spec. Fields at their default are left out, so that a new field changes nothing
-    old.
-    """
+    """Canonical text of a spec. Fields at their default are left out, so that a new field changes nothing old."""
     if is_dataclass(value) and not isinstance(value, type):
         name = type(value).__name__
         parts = (

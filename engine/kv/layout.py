@@ -56,9 +56,7 @@ class LayerGroup:
 
 @dataclass(frozen=True)
 class PageLayout:
-    """Byte layout of a page of `page_tokens` tokens. `layers` are in model order, offsets from the
-    payload's start.
-    """
+    """Byte layout of a page of `page_tokens` tokens. `layers` are in model order, offsets from the payload's start."""
 
     layout_id: int
     page_tokens: int
@@ -68,9 +66,7 @@ class PageLayout:
 
     @staticmethod
     def for_spec(spec: ModelSpec, kv_type_k: KvType = "f16", kv_type_v: KvType = "f16") -> PageLayout:
-        """The layout of a model's pages. EngineError: recurrent layers, or head sizes the type cannot
-        hold.
-        """
+        """The layout of a model's pages. EngineError: recurrent layers, or head sizes the type cannot hold."""
         layers = [_unplaced(layer.attention, kv_type_k, kv_type_v) for layer in spec.layers]
         kinds = [_group_of(layer.attention) for layer in spec.layers]
         smallest = min(_layer_size(layer, 1) for layer in layers)

@@ -1,6 +1,4 @@
-"""Finding the longest computed prefix of a token list: sealed pages by key, then the best partial page or
-tail.
-"""
+"""Finding the longest computed prefix of a token list: sealed pages by key, then the best partial page or tail."""
 
 from __future__ import annotations
 

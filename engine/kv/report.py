@@ -14,8 +14,8 @@ from engine.messages import StateTier
 
 @dataclass(frozen=True)
 class StateNumbers:
-    """The part of messages.StateReport that the cache knows; fields as there. `bytes_shared` counts disk or
-    memory once.
+    """The part of messages.StateReport that the cache knows; fields as there. `bytes_shared` counts disk or memory
+    once.
     """
 
     tokens: int
@@ -33,9 +33,7 @@ class StateNumbers:
 
 @dataclass(frozen=True)
 class CacheStat:
-    """Bytes: `used` is held by pages and tails, `reserved` taken from the system, `evictable` could be
-    freed now.
-    """
+    """Bytes: `used` is held by pages and tails, `reserved` taken from the system, `evictable` could be freed now."""
 
     pages: int
     tails: int

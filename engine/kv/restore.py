@@ -1,6 +1,4 @@
-"""Restore: brings a prefix back from disk as a transaction: verified pages, then one swap into the page
-tree.
-"""
+"""Restore: brings a prefix back from disk as a transaction: verified pages, then one swap into the page tree."""
 
 from __future__ import annotations
 

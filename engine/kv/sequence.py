@@ -76,18 +76,14 @@ class Sequence:
         return page_key(self.last_key, *self.tail())
 
     def block_table(self) -> npt.NDArray[np.uint64]:
-        """uint64 [pages]: payload address of each page, reserved room included. Valid until the next
-        change.
-        """
+        """uint64 [pages]: payload address of each page, reserved room included. Valid until the next change."""
         if self._table is None:
             addresses = [page.buffer.address for page in self._pages] + [b.address for b in self._open]
             self._table = np.array(addresses, np.uint64)
         return self._table
 
     def reserve(self, tokens: int) -> None:
-        """Makes room for `tokens` more rows and copies a shared tail. KvMemoryFull: no room, nothing
-        changed.
-        """
+        """Makes room for `tokens` more rows and copies a shared tail. KvMemoryFull: no room, nothing changed."""
         needed = -(-(len(self._ids) + tokens) // self.page_tokens) - len(self._open)
         copy = bool(self._ids) and tokens > 0 and not self._appendable()
         if needed > 0 or copy:
@@ -114,8 +110,8 @@ class Sequence:
                 self._seal()
 
     def keep_first(self, tokens: int) -> None:
-        """Drops everything after the first `tokens` tokens. O(1) in tokens; a cut page is copied at the
-        next `reserve`.
+        """Drops everything after the first `tokens` tokens. O(1) in tokens; a cut page is copied at the next
+        `reserve`.
         """
         assert 0 <= tokens <= self.num_tokens
         if tokens == self.num_tokens:
@@ -135,9 +131,7 @@ class Sequence:
         self.keep_first(self.num_tokens - tokens)
 
     def fork(self) -> Sequence:
-        """A second sequence with the same tokens; nothing is copied until one of them appends to a shared
-        tail.
-        """
+        """A second sequence with the same tokens; nothing is copied until one of them appends to a shared tail."""
         twin = Sequence(self._cache)
         twin._hold_pages(self._pages)
         if self._ids:
@@ -146,9 +140,7 @@ class Sequence:
         return twin
 
     def keep_hidden(self, hidden: npt.NDArray[np.float32]) -> None:
-        """Keeps the final hidden vector of the last token: a later prompt that ends here needs no layer
-        run.
-        """
+        """Keeps the final hidden vector of the last token: a later prompt that ends here needs no layer run."""
         self.hidden = hidden.copy()
         self._cache.hiddens.put(self.tail_key(), self.hidden)
 
@@ -206,9 +198,7 @@ class Sequence:
         self._ids, self._roles = [], []
 
     def _reopen(self, pages: int, rest: int) -> None:
-        """Cuts inside a sealed page: its first `rest` rows become the tail, still in the page's own
-        buffer.
-        """
+        """Cuts inside a sealed page: its first `rest` rows become the tail, still in the page's own buffer."""
         cut = self._pages[pages]
         self._give_back(0)
         self._ids, self._roles = [], []

@@ -1,6 +1,4 @@
-"""PageTree: the pages and kept tails in memory, by key and by parent; evicts leaves only. Engine thread
-only.
-"""
+"""PageTree: the pages and kept tails in memory, by key and by parent; evicts leaves only. Engine thread only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The index in memory and in SQLite: which record holds which key of a model, and where conversations end.
 
-Look-ups go to a dictionary; `refresh` takes over what others committed. Writing is the I/O thread's, on a
-connection
-of its own, so that a checkpoint never makes a look-up wait.
+In memory is which keys there are; the row of a key is read once, when it is first asked for. `refresh` takes over
+what others committed. Writing is the I/O thread's, on a connection of its own, so that a checkpoint never makes a
+look-up wait.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from engine.store.rows import (
 )
 from engine.store.schema import connect
 
-_COLUMNS = "key, grp, parent, kind, start, tokens, segment, offset, length, payload, numerics, seq"
+_RECORD = (
+    "SELECT key, parent, kind, start, tokens, numerics, segments.name, offset, length, payload FROM records "
+    "JOIN segments ON segments.id = segment WHERE model = ? AND key = ? ORDER BY grp"
+)
 
 
 class Index:
-    """Rows of one model (`fingerprint`), shared with other processes. sqlite3.Error from any method: it is
-    damaged.
-    """
+    """Rows of one model (`fingerprint`), shared with other processes. sqlite3.Error from any method: it is damaged."""
 
     def __init__(self, path: Path, fingerprint: bytes, groups: int, name: str = "", layout: str = "") -> None:
         self._groups = groups
@@ -47,9 +48,9 @@ class Index:
         self._write_lock = threading.Lock()
         self._reader = connect(path)
         self._writer = connect(path)
-        self._rows: dict[bytes, dict[int, Row]] = {}
+        self._keys: dict[bytes, int] = {}  # to the row's number; bytes and numbers only, so that 100,000 load in 50 ms
+        self._records: dict[bytes, DiskRecord] = {}  # those that were asked for
         self._heads: dict[str, Head] = {}
-        self._segments: dict[int, str] = {}
         self._version, self._last, self._removed = -1, 0, 0
         self.model = _model_id(self._writer, fingerprint, name, layout)
         self.refresh()
@@ -63,15 +64,16 @@ class Index:
 
     def find(self, key: Key) -> DiskRecord | None:
         """The record if all its layer groups are there."""
-        rows = self._rows.get(key)
-        if rows is None or len(rows) < self._groups:
+        if key not in self._keys:
             return None
-        parts = [self._location(rows[group]) for group in range(self._groups)]
-        first = rows[0]
-        return DiskRecord(
-            key, Key(first[2]), first[3] == Kind.TAIL, first[4], first[5], first[10], tuple(p for p in parts
-            if p)
-        )  # fmt: skip
+        record = self._records.get(key)
+        if record is None:
+            with self._lock:
+                rows = self._reader.execute(_RECORD, (self.model, key)).fetchall()
+            record = _record(rows) if len(rows) == self._groups else None
+            if record is not None:
+                self._records[key] = record
+        return record
 
     def children(self, parent: Key) -> list[DiskRecord]:
         with self._lock:
@@ -80,7 +82,7 @@ class Index:
         return [record for key in keys if (record := self.find(key)) is not None]
 
     def count(self) -> int:
-        return len(self._rows)
+        return len(self._keys)
 
     def heads(self) -> dict[str, Head]:
         return dict(self._heads)
@@ -110,31 +112,31 @@ class Index:
         query = "SELECT coalesce(max(seq), 0), coalesce(min(seq), 1) FROM removed"
         self._removed, first = self._reader.execute(query).fetchone()
         if first > known + 1:
-            self._rows, self._last = {}, 0
+            self._keys, self._records, self._last = {}, {}, 0
             return
         query = "SELECT key FROM removed WHERE model = ? AND seq > ?"
         for (key,) in self._reader.execute(query, (self.model, known)):
-            self._rows.pop(key, None)
+            self._drop(key)
 
     def _load(self) -> None:
-        self._segments = dict(self._reader.execute("SELECT id, name FROM segments"))
-        query = f"SELECT {_COLUMNS} FROM records WHERE model = ? AND seq > ? ORDER BY seq"
-        rows = self._rows
-        for row in self._reader.execute(query, (self.model, self._last)):
-            rows.setdefault(row[0], {})[row[1]] = row
-            self._last = row[11]
+        query = "SELECT key, seq FROM records WHERE model = ?" + (" AND seq > ?" if self._last else "")
+        values = (self.model, self._last) if self._last else (self.model,)
+        fresh: dict[bytes, int] = dict(self._reader.execute(query, values))
+        for key in fresh if self._records else ():
+            self._records.pop(key, None)  # it may lie elsewhere now
+        self._keys.update(fresh)
+        self._last = max(fresh.values(), default=self._last)
         heads = self._reader.execute(f"SELECT {HEAD_COLUMNS} FROM heads WHERE model = ?", (self.model,))
         self._heads = {row[0]: read_head(row) for row in heads}
 
-    def _location(self, row: Row) -> Location:
-        return Location(self._segments.get(row[6], ""), row[7], row[8], row[9])
+    def _drop(self, key: bytes) -> None:
+        self._keys.pop(key, None)
+        self._records.pop(key, None)
 
     # --- writing: the I/O thread ---
 
     def publish(self, records: Sequence[NewRecord], ends: dict[str, int], heads: Iterable[Head], written: int) -> None:
-        """One transaction: rows of durable records, how far their segments are known, and heads that refer
-        to them.
-        """
+        """One transaction: rows of durable records, how far their segments are known, and heads that refer to them."""
         with self._write_lock, transaction(self._writer) as db:
             for segment, end in ends.items():
                 set_scanned(db, segment, end)
@@ -154,7 +156,7 @@ class Index:
 
     def hide(self, key: Key) -> None:
         """The record counts as absent at once; `remove` makes that last."""
-        self._rows.pop(key, None)
+        self._drop(key)
 
     def maintain(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Runs maintenance on the writing connection."""
@@ -173,6 +175,14 @@ class Index:
             db.executemany(
                 "UPDATE records SET used = ? WHERE model = ? AND key = ?", ((now, self.model, k) for k in keys)
             )
+
+
+def _record(rows: list[Row]) -> DiskRecord:
+    """From the rows of all layer groups of a key."""
+    key, parent, kind, start, tokens, numerics = rows[0][:6]
+    return DiskRecord(
+        Key(key), Key(parent), kind == Kind.TAIL, start, tokens, numerics, tuple(Location(*row[6:]) for row in rows)
+    )
 
 
 def _model_id(db: sqlite3.Connection, fingerprint: bytes, name: str, layout: str) -> int:

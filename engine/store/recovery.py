@@ -20,9 +20,7 @@ SUFFIX = ".seg"
 
 @dataclass(frozen=True)
 class Recovered:
-    """What opening found: records added from segments, segments that are gone, an index that had to be made
-    anew.
-    """
+    """What opening found: records added from segments, segments that are gone, an index that had to be made anew."""
 
     records: int = 0
     lost_segments: int = 0
@@ -57,9 +55,7 @@ def _set_aside(index: Path) -> None:
 
 
 def reconcile(index: Path, segments: Path) -> Recovered:
-    """Adds records of segments whose writer is gone and that the index does not know; drops rows of lost
-    segments.
-    """
+    """Adds records of segments whose writer is gone and that the index does not know; drops rows of lost segments."""
     connection = connect(index)
     try:
         known: dict[str, int] = dict(connection.execute("SELECT name, scanned FROM segments"))

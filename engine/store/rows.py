@@ -163,9 +163,9 @@ def model_id(db: sqlite3.Connection, fingerprint: bytes, name: str = "", layout:
 def move_record(db: sqlite3.Connection, seq: int, segment: int, offset: int) -> None:
     """The record of a row lies elsewhere now. The row gets a new number, so that others read it again."""
     db.execute(
-        "INSERT OR REPLACE INTO records (model, key, grp, parent, kind, start, tokens, segment, offset, length, payload,"
-        " numerics, used) SELECT model, key, grp, parent, kind, start, tokens, ?, ?, length, payload, numerics, used"
-        " FROM records WHERE seq = ?",
+        "INSERT OR REPLACE INTO records (model, key, grp, parent, kind, start, tokens, segment, offset, length,"
+        " payload, numerics, used) SELECT model, key, grp, parent, kind, start, tokens, ?, ?, length, payload,"
+        " numerics, used FROM records WHERE seq = ?",
         (segment, offset, seq),
     )
 

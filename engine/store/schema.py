@@ -38,9 +38,7 @@ CREATE TABLE IF NOT EXISTS gone (
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Opens (and makes) the index; usable from any thread, one at a time. sqlite3.Error: not a usable
-    database.
-    """
+    """Opens (and makes) the index; usable from any thread, one at a time. sqlite3.Error: not a usable database."""
     _make_private(path)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1000)
     try:

@@ -1,6 +1,4 @@
-"""Segment files: appended to by one process, never truncated, only unlinked. FORMAT.md describes the
-bytes.
-"""
+"""Segment files: appended to by one process, never truncated, only unlinked. FORMAT.md describes the bytes."""
 
 from __future__ import annotations
 

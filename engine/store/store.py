@@ -93,7 +93,7 @@ class KvStore:
         _safely(self._index.refresh, False)
 
     def find(self, key: Key) -> DiskRecord | None:
-        return self._index.find(key)
+        return _safely(lambda: self._index.find(key), None)
 
     def children(self, parent: Key) -> list[DiskRecord]:
         return _safely(lambda: self._index.children(parent), [])
@@ -154,7 +154,7 @@ class KvStore:
 
     def _find_again(self, record: DiskRecord) -> DiskRecord | None:
         self.refresh()
-        return self._index.find(record.key)
+        return self.find(record.key)
 
     def _quarantine(self, record: DiskRecord, reason: str) -> None:
         """On the checking thread: the record counts as absent from now on; its bytes stay until they are collected."""

@@ -48,7 +48,8 @@ def check_saved(folder: Path, seeds: list[int], saved: dict[str, int]) -> None:
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     chance, saved = random.Random(11), dict[str, int]()
-    for seed in range(12):
+    trials = int(os.environ.get("PAGEKEEP_TRIALS", "12"))  # 1000 for the long form
+    for seed in range(trials):
         process = start(tmp_path, seed)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -58,7 +59,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         assert "Traceback" not in errors
         saved |= acknowledged(output)
     assert saved, "no turn was saved before the kill: the test would show nothing"
-    check_saved(tmp_path, list(range(12)), saved)
+    check_saved(tmp_path, list(range(trials)), saved)
 
 
 def test_two_processes_at_once(tmp_path: Path) -> None:
