@@ -1,4 +1,4 @@
-"""The native CPU backend against llama.cpp's logits: what both round alike is judged by how far each is from the truth."""
+"""The native CPU backend against llama.cpp: both round activations, so both are judged by their distance to the truth."""
 
 from __future__ import annotations
 

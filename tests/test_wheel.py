@@ -1,0 +1,70 @@
+"""The wheel carries everything: built, installed elsewhere, and run outside the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.timeout(1200)  # compiling takes a minute or two
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the wheel's content; dependencies come from the running environment."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip"]
+    built = subprocess.run(
+        [*pip, "wheel", "--quiet", "--no-deps", "-w", str(folder), str(ROOT)], capture_output=True, text=True
+    )
+    assert built.returncode == 0, built.stderr
+    (wheel,) = folder.glob("pagekeep-*.whl")
+    target = folder / "site"
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--target", str(target), str(wheel)], check=True)
+    return target
+
+
+def run(installed: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(installed), "PAGEKEEP_HOME": str(home)}
+    command = [sys.executable, "-P", "-c", "import sys; from app.main import main; sys.exit(main())", *arguments]
+    return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_all_packages_and_the_native_module_come_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    code = "import app, engine, kernels, rag, kernels._native as n; print(app.__file__, engine.__file__, n.__file__)"
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    shown = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert all(place.startswith(str(installed)) for place in shown.stdout.split())
+
+
+def test_assets_are_package_data(installed: Path) -> None:
+    assert list((installed / "assets" / "sample").glob("*.pdf"))
+    assert list((installed / "assets" / "icons").glob("*.svg"))
+
+
+def test_the_sample_document_is_read_and_searched_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+    (sample,) = (installed / "assets" / "sample").glob("*.pdf")
+    added = run(installed, tmp_path, "index", "add", str(sample), "--json")
+    assert added.returncode == 0, added.stderr
+    found = run(installed, tmp_path, "index", "search", "deleted conversation trash", "--json")
+    assert found.returncode == 0, found.stderr
+    hits = json.loads(found.stdout)["hits"]
+    assert any("30 days" in hit["text"] for hit in hits)
+
+
+@pytest.mark.model
+def test_a_question_is_answered_outside_the_checkout(installed: Path, tmp_path: Path, starter_model: Path) -> None:
+    (sample,) = (installed / "assets" / "sample").glob("*.pdf")
+    question = "How long is a deleted conversation kept in the trash?"
+    asked = run(installed, tmp_path, "ask", str(sample), "-q", question, "--model", str(starter_model), "--json")
+    assert asked.returncode == 0, asked.stderr
+    answer = json.loads(asked.stdout)
+    assert answer["answer"].strip()
+    assert answer["tokens"]["generated"] > 0
