@@ -62,6 +62,7 @@ class PageLayout:
     page_tokens: int
     layers: tuple[KvLayerLayout, ...]
     groups: tuple[LayerGroup, ...]
+    stops: tuple[int, ...]
     payload_bytes: int
 
     @staticmethod
@@ -79,11 +80,11 @@ class PageLayout:
 
     def layer_range(self, layer: int) -> tuple[int, int]:
         """[start, stop) of the layer's K and V in the payload: what one checksum covers."""
-        start = self.layers[layer].k_offset
-        return start, start + _layer_size(self.layers[layer], self.page_tokens)
+        return self.layers[layer].k_offset, self.stops[layer]
 
     def layer_bytes(self, layer: int) -> int:
-        return _layer_size(self.layers[layer], self.page_tokens)
+        start, stop = self.layer_range(layer)
+        return stop - start
 
     def planes(self) -> tuple[Plane, ...]:
         """All planes, layer by layer in model order, K before V, data before scales."""
@@ -182,12 +183,13 @@ def _layer_size(layer: KvLayerLayout, tokens: int) -> int:
 
 
 def _place(layers: list[KvLayerLayout], kinds: list[tuple[GroupKind, int]], tokens: int) -> PageLayout:
-    placed = list(layers)
+    placed, stops = list(layers), [0] * len(layers)
     groups, position = [], 0
     for kind, window in sorted(set(kinds), key=lambda entry: (GROUP_KINDS.index(entry[0]), entry[1])):
         members, start = tuple(i for i, entry in enumerate(kinds) if entry == (kind, window)), position
         for index in members:
             placed[index] = _at(layers[index], position, tokens)
-            position = _align(position + _layer_size(layers[index], tokens))
+            stops[index] = _stop(_planes(placed[index], tokens), tokens)
+            position = _align(stops[index])
         groups.append(LayerGroup(kind, members, start, position, window))
-    return PageLayout(LAYOUT_ID, tokens, tuple(placed), tuple(groups), position)
+    return PageLayout(LAYOUT_ID, tokens, tuple(placed), tuple(groups), tuple(stops), position)

@@ -34,6 +34,8 @@ def repair(index: Path, segments: Path, anew: bool = False) -> Recovered:
             raise sqlite3.DatabaseError("damaged")
         return reconcile(index, segments)
     except sqlite3.Error as error:
+        if is_full(error):
+            return Recovered()  # what the index knows can still be read
         if not (anew or is_damage(error)):
             raise
         _set_aside(index)
@@ -45,6 +47,10 @@ def is_damage(error: sqlite3.Error) -> bool:
     if isinstance(error, sqlite3.OperationalError):
         return any(word in str(error) for word in ("no such", "has no column", "malformed", "already exists"))
     return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.NotSupportedError)
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and "full" in str(error)
 
 
 def _set_aside(index: Path) -> None:
