@@ -99,8 +99,8 @@ class KvCache:
 
     def begin_restore(self, match: PrefixMatch) -> Restore:
         """Starts reading. KvMemoryFull: the pages do not fit the budget; nothing changed."""
-        if self.disk:
-            self.disk.touch([source.key for source in match.pages])
+        if self.disk and match.disk_tokens:
+            self.disk.touch((match.partial.source if match.partial else match.pages[-1]).key)
         return Restore(self, match)
 
     # --- single-flight ---
@@ -137,7 +137,7 @@ class KvCache:
         head = Head(conversation, sequence.last_key, tail.key if tail else None, sequence.num_tokens, time.time())
         self.conversations.set_head(head)
         if self.disk:
-            self.disk.touch([page.key for page in sequence.pages])
+            self.disk.touch(sequence.last_key)
         self._touch(sequence)
         sequence.bytes_queued += queued
         return queued

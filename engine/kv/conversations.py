@@ -75,8 +75,7 @@ class Conversations:
         node = self._tree.get(key)
         if node is not None:
             return node.parent_key
-        record = self._disk.find(key) if self._disk else None
-        return record.parent if record else None
+        return self._disk.parent(key) if self._disk else None
 
     def _free(self, node: Node | None) -> None:
         if node is not None and not node.refs:

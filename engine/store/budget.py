@@ -81,17 +81,27 @@ def live_bytes(db: sqlite3.Connection) -> int:
 def evict(db: sqlite3.Connection, bytes_wanted: int) -> int:
     """Removes least recently used leaves of the page tree until that many bytes are free; returns records removed."""
     removed: dict[int, list[Key]] = {}
-    if bytes_wanted > 0:
-        for entry in _leaves(db):
-            if bytes_wanted <= 0:
-                break
-            removed.setdefault(entry.model, []).append(Key(entry.key))
-            bytes_wanted -= entry.length
+    lifted: dict[tuple[int, bytes], float] = {}
+    for entry in _leaves(db) if bytes_wanted > 0 else ():
+        if bytes_wanted <= 0:
+            break
+        removed.setdefault(entry.model, []).append(Key(entry.key))
+        lifted[entry.model, entry.parent] = max(entry.used, lifted.get((entry.model, entry.parent), 0.0))
+        bytes_wanted -= entry.length
     with transaction(db):
         for model, keys in removed.items():
             remove_records(db, model, keys, "evicted")
             shorten_heads(db, model)
+        _lift(db, lifted)
     return sum(map(len, removed.values()))
+
+
+def _lift(db: sqlite3.Connection, used: dict[tuple[int, bytes], float]) -> None:
+    """A page was used whenever one after it was: only the last page of a conversation is touched."""
+    db.executemany(
+        "UPDATE records SET used = max(used, ?) WHERE model = ? AND key = ?",
+        ((when, model, key) for (model, key), when in used.items()),
+    )
 
 
 def _leaves(db: sqlite3.Connection) -> Iterator[_Entry]:
@@ -107,8 +117,10 @@ def _leaves(db: sqlite3.Connection) -> Iterator[_Entry]:
         yield entry
         above = (entry.model, entry.parent)
         children[above] -= 1
-        if not children[above] and above in entries and above not in pinned:
-            heapq.heappush(heap, entries[above])
+        if above in entries and above not in pinned:
+            entries[above] = entries[above]._replace(used=max(entries[above].used, entry.used))
+            if not children[above]:
+                heapq.heappush(heap, entries[above])
 
 
 def _pinned(db: sqlite3.Connection, entries: dict[tuple[int, bytes], _Entry]) -> set[tuple[int, bytes]]:

@@ -95,6 +95,9 @@ class KvStore:
     def find(self, key: Key) -> DiskRecord | None:
         return _safely(lambda: self._index.find(key), None)
 
+    def parent(self, key: Key) -> Key | None:
+        return self._index.parent(key)
+
     def children(self, parent: Key) -> list[DiskRecord]:
         return _safely(lambda: self._index.children(parent), [])
 
@@ -130,10 +133,8 @@ class KvStore:
     def forget(self, conversation: str, delete: bool) -> None:
         self._writer.submit(Job(forget=conversation, delete=delete, bytes=BLOCK))
 
-    def touch(self, keys: Sequence[Key]) -> None:
-        listed = list(keys)
-        if listed:
-            self._writer.submit(Job(task=lambda: self._index.touch(listed)))
+    def touch(self, key: Key) -> None:
+        self._writer.submit(Job(task=lambda: self._index.touch(key)))
 
     def flush(self, timeout: float | None = None) -> bool:
         return self._writer.flush(timeout)
