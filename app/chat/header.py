@@ -83,6 +83,8 @@ class Header(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
+        self.setObjectName("header")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._theme = theme
         self._shown: tuple[tuple[int, str], ...] | None = None
         self._title = ElidedLabel()

@@ -82,13 +82,12 @@ class ChatPanel(QWidget):
         self.composer.editor.setFocus()
 
     def _lay_out(self) -> None:
-        suggestions = QHBoxLayout(self._suggestions)
+        suggestions = QVBoxLayout(self._suggestions)
         suggestions.setContentsMargins(0, 8, 0, 0)
         suggestions.setSpacing(8)
-        suggestions.addStretch(1)
         for text in _SUGGESTIONS:
-            suggestions.addWidget(button(text, lambda text=text: self._suggest(text)))
-        suggestions.addStretch(1)
+            made = button(text, lambda text=text: self._suggest(text))
+            suggestions.addWidget(made, 0, Qt.AlignmentFlag.AlignHCenter)
         self.empty.add_widget(self._suggestions)
         self._middle.addWidget(self.empty)
         self._middle.addWidget(self.transcript)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
@@ -81,11 +82,22 @@ class Sources(QWidget):
 
 
 def distinct(citations: Sequence[StoredCitation]) -> list[StoredCitation]:
-    """By marker, one row per passage: an answer may lean on the same one several times."""
-    seen: dict[object, StoredCitation] = {}
+    """One row per marker, pages and verdict; what the answer leans on several times is marked together."""
+    rows: dict[object, StoredCitation] = {}
     for citation in sorted(citations, key=lambda c: (c.marker, c.answer_start)):
-        seen.setdefault((citation.marker, citation.document_id, citation.ranges), citation)
-    return list(seen.values())
+        key = (citation.marker, citation.document_id, page_words(citation), citation.verified)
+        known = rows.get(key)
+        rows[key] = citation if known is None else _together(known, citation)
+    return list(rows.values())
+
+
+def _together(one: StoredCitation, other: StoredCitation) -> StoredCitation:
+    new = [pair for pair in zip(other.ranges, other.page_labels, strict=False) if pair[0] not in one.ranges]
+    return replace(
+        one,
+        ranges=(*one.ranges, *(part for part, _ in new)),
+        page_labels=(*one.page_labels, *(name for _, name in new)),
+    )
 
 
 def _tip(citation: StoredCitation) -> str:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from contextlib import ExitStack
-from importlib.resources import as_file, files
+from dataclasses import replace
 from pathlib import Path
 
 from app.cli.ask import answer, open_conversation, report
 from app.cli.commands import has_display, open_window
 from app.cli.console import Console
-from app.cli.session import Session, open_session
+from app.cli.session import Session, open_session, stored_settings
+from app.core.settings import Settings
+from assets import sample_pdf
 
-SAMPLE = "pagekeep-sample.pdf"
 CONVERSATION = "First steps"
-QUESTION = "How long is a deleted conversation kept in the trash?"
+QUESTION = "What is the deposit for a day card?"
 
 
 def run(options: Namespace, console: Console) -> None:
-    with open_session(console) as session, ExitStack() as stack:
-        sample = stack.enter_context(as_file(files("assets") / "sample" / SAMPLE))
-        ask_about_sample(session, sample)
+    with open_session(console, stored_settings(_settings)) as session:
+        ask_about_sample(session, sample_pdf())
     if options.no_window or console.as_json:
         return
     if has_display():
         open_window()
     else:
         console.note("There is no display, so no window opens: go on with 'pagekeep ask FILE -q QUESTION'.")
+
+
+def _settings(settings: Settings) -> Settings:
+    """The likeliest words, and not many: the starter model is small."""
+    return replace(settings, sampling=replace(settings.sampling, temperature=0.0, max_tokens=120))
 
 
 def ask_about_sample(session: Session, sample: Path) -> None:

@@ -10,6 +10,7 @@ from app.core.conversations import ConversationStore
 from app.core.engine_events import Mailbox, TurnEvent
 from app.core.errors import UserError
 from app.core.events import Phase, TurnPhase, TurnText, WorkspaceEvent
+from app.core.loops import LONGEST, TIMES, goes_in_circles
 from app.core.records import Message, MessageState
 from engine.messages import (
     ConversationId,
@@ -24,13 +25,15 @@ from engine.messages import (
 )
 
 STORE_EVERY_S = 1.0
+LOOKED_AT = LONGEST * TIMES
 
 
 @dataclass
 class AnswerStream:
     """Follows one turn from submission to its end; runs on the turn's thread.
 
-    `message` is the answer as stored before this turn; what the turn adds goes behind its text and ids.
+    `message` is the answer as stored before this turn; what the turn adds goes behind its text and ids. `stop` ends
+    the turn, for an answer that goes in circles (`looped`).
     """
 
     turn: TurnId
@@ -39,12 +42,14 @@ class AnswerStream:
     store: ConversationStore
     emit: Callable[[WorkspaceEvent], None]
     prompt_tokens: int
+    stop: Callable[[], None]
     text: str = ""
     ids: list[int] = field(default_factory=list)
     reused: int = 0
     computed: int = 0
     saved_ms: float = 0.0
     failure: UserError | None = None
+    looped: bool = False
     _stored: float = field(default_factory=time.monotonic)
 
     def follow(self, mailbox: Mailbox) -> TurnFinished | None:
@@ -92,8 +97,14 @@ class AnswerStream:
         self.ids += event.ids
         if event.text:
             self.emit(TurnText(self.turn, self.conversation, self.message.id, event.text))
+            self._watch_for_loops()
         if time.monotonic() - self._stored >= STORE_EVERY_S:
             self.keep()
+
+    def _watch_for_loops(self) -> None:
+        if not self.looped and goes_in_circles(self.text[-LOOKED_AT:]):
+            self.looped = True
+            self.stop()
 
     def keep(self) -> None:
         """Stores the answer so far as partial: after a crash it is there and can go on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from app.core.documents import DocumentTexts, pages_in_context
@@ -46,10 +46,22 @@ def cite_answer(answer: str, numbered: dict[int, Passage], library: Library) -> 
     if not numbered or not answer.strip():
         return ()
     try:
-        return tuple(_stored(citation) for citation in cite(answer, numbered, library))
+        found = (_stored(citation) for citation in cite(answer, numbered, library))
+        return tuple(_without_repeats(answer, found))
     except Exception as error:
         log.exception("citations failed: %s", as_user_error(error).what)
         return ()
+
+
+def _without_repeats(answer: str, citations: Iterable[StoredCitation]) -> Iterator[StoredCitation]:
+    """A model that says a sentence again proves nothing more by it."""
+    seen = set()
+    for citation in citations:
+        claim = answer[citation.answer_start : citation.answer_start + citation.answer_count]
+        key = (citation.marker, citation.ranges, " ".join(claim.split()))
+        if key not in seen:
+            seen.add(key)
+            yield citation
 
 
 def _stored(citation: Citation) -> StoredCitation:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ANSWER_ROOM = 64  # tokens; an answer shorter than that helps nobody
 Search = Callable[[str, list[DocumentId], int], Sequence[Hit]]
 LONGEST_TOKEN = 12  # characters of text per token, more than any tokenizer reaches on prose
+PASSAGE_SHARE = 10  # automatic budget: this part of the context; a small model is lost in more
+MOST_PASSAGE_TOKENS = 3000
 SHORT_QUESTION = 40  # characters; a shorter follow-up is searched together with the question before
 
 
@@ -163,7 +165,8 @@ class _Draft:
 
     def passage_budget(self) -> int:
         bare = len(self.compose(self.addition()).tokens)
-        return max(0, min(self.settings.passage_tokens, self.room - bare))
+        automatic = min(MOST_PASSAGE_TOKENS, self.situation.model.context // PASSAGE_SHARE)
+        return max(0, min(self.settings.passage_tokens or automatic, self.room - bare))
 
     def search_text(self) -> str:
         """The question; a short follow-up ("and the second one?") together with the one before."""

@@ -17,9 +17,8 @@ LONG_TEXT = 2000  # characters
 KEPT_TEXTS = 8
 
 HEADER = (
-    "You answer questions about documents. Use only what the documents say. "
-    "After each statement name the passage it comes from by its number, like [2]. "
-    "If the documents do not hold the answer, say so."
+    "Answer the question from the passages. Name the number of the passage, like [2]. "
+    "If the answer is not there, say so."
 )
 HEADER_PLAIN = "You are a helpful assistant. Answer briefly and truthfully."
 

@@ -27,7 +27,7 @@ class Settings:
         model: the GGUF that is loaded at start, None before the first choice.
         known_models: GGUF files outside Pagekeep's own folder that the reader opened.
         sampling: how answers are sampled; a stored seed of 0 still gives every answer its own random numbers.
-        passage_tokens: how much text is found for one question.
+        passage_tokens: how much text is found for one question; 0: by the model's context.
         passages: how many passages at most.
         answer_reserve: room kept free for answers and later questions when documents are placed.
         whole_tokens: the longest document that automatic mode reads whole, 0: whatever fits the context.
@@ -39,8 +39,8 @@ class Settings:
     known_models: tuple[Path, ...] = ()
     engine: EngineSettings = field(default_factory=EngineSettings)
     sampling: Sampling = field(default_factory=lambda: Sampling(temperature=0.3))
-    passage_tokens: int = 1500
-    passages: int = 6
+    passage_tokens: int = 0
+    passages: int = 5
     answer_reserve: int = 1024
     whole_tokens: int = 0
     fetch_embedder: bool = True

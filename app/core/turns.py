@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.core.answers import AnswerStream
@@ -219,7 +220,8 @@ class Turns:
         emit, store = self._with.emit, self._with.store()
         answer = request.answer
         emit(TurnStarted(job.turn, job.conversation, request.messages[-1], answer, bool(answer.tokens.ids)))
-        stream = AnswerStream(job.turn, job.conversation, answer, store, emit, len(request.prompt))
+        stop = partial(self._with.engine().send, Cancel(job.turn))
+        stream = AnswerStream(job.turn, job.conversation, answer, store, emit, len(request.prompt), stop)
         mailbox = self._with.events.open(job.turn)
         self._submit(job, request)
         finished = stream.follow(mailbox)
@@ -228,10 +230,10 @@ class Turns:
             failed = store.finish_answer(stream.so_far("failed"), (), None)
             error = stream.failure or UserError("The answer failed.")
             return TurnError(job.turn, job.conversation, error, failed)
-        state = "cancelled" if finished.reason == "cancelled" else "complete"
-        done = stream.so_far(state)  # type: ignore[arg-type]
+        stopped = finished.reason == "cancelled" and not stream.looped
+        done = stream.so_far("cancelled" if stopped else "complete")
         store.update_answer(done.id, done.text, done.tokens, done.state)
-        return TurnDone(job.turn, job.conversation, self._settled(request, done, finished, stream.saved_ms))
+        return TurnDone(job.turn, job.conversation, self._settled(request, done, finished, stream))
 
     def _submit(self, job: RunningTurn, request: Request) -> None:
         submit = Submit(
@@ -248,14 +250,16 @@ class Turns:
             if job.stopped.is_set():
                 self._with.engine().send(Cancel(job.turn))
 
-    def _settled(self, request: Request, answer: Message, finished: TurnFinished, saved_ms: float) -> Message:
+    def _settled(self, request: Request, answer: Message, finished: TurnFinished, stream: AnswerStream) -> Message:
         """The stored answer with citations and report."""
         texts = self._with.planner.texts
         numbered = passages_by_marker(request.messages, texts)
         citations = cite_answer(answer.text, numbered, self._with.library()) if numbered else ()
         pages = coverage(request.messages, texts)
         name = request.model.name
-        report = report_of(finished, request.mode, request.retrieve_ms, saved_ms, name, pages)
+        report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)
+        if stream.looped:
+            report = replace(report, finish_reason="repetition")
         return self._with.store().finish_answer(answer, citations, report)
 
 

@@ -33,7 +33,7 @@ class StatusBar(QStatusBar):
         self._loaded: ModelLoaded | None = None
         self._stats: EngineStats | None = None
         self._job: object = None
-        self._model = QToolButton(text="No model", iconSize=QSize(16, 16))
+        self._model = QToolButton(text=" No model", iconSize=QSize(16, 16))
         self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._model.setToolTip("Models (Ctrl+M)")
         self._model.clicked.connect(self.models_wanted)
@@ -67,11 +67,11 @@ class StatusBar(QStatusBar):
         return self._loaded
 
     def _show_loading(self, event: ModelLoading) -> None:
-        self._model.setText(f"Loading {event.path.stem}: {event.stage}")
+        self._model.setText(f" Loading {event.path.stem}: {event.stage}")
 
     def _show_failed(self, event: ModelFailed) -> None:
         self._loaded = None
-        self._model.setText("No model")
+        self._model.setText(" No model")
 
     def _show_loaded(self, event: ModelLoaded) -> None:
         self._loaded = event
@@ -89,7 +89,7 @@ class StatusBar(QStatusBar):
         parts = [self._loaded.name, *self._loaded.devices[:2]]
         if self._stats is not None and self._stats.decode_rate > 0:
             parts.append(per_second(self._stats.decode_rate))
-        self._model.setText("  ·  ".join(parts))
+        self._model.setText(" " + "  ·  ".join(parts))
         self._model.setAccessibleName(f"Model: {', '.join(parts)}")
 
     def _show_memory(self) -> None:
@@ -120,11 +120,11 @@ class StatusBar(QStatusBar):
         layout.setContentsMargins(6, 1, 12, 1)
         layout.setSpacing(8)
         layout.addWidget(self._model)
-        layout.addStretch(1)
-        layout.addWidget(self._activity, 3)
+        layout.addSpacing(16)
+        layout.addWidget(self._activity, 1)
         layout.addWidget(self._progress)
         layout.addWidget(self._cancel)
-        layout.addStretch(1)
+        layout.addSpacing(16)
         layout.addWidget(self._memory)
         self._activity.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.addWidget(row, 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,11 +68,12 @@ def document_face(document: Document) -> RowFace:
 class LibraryModel(QAbstractListModel):
     def __init__(self) -> None:
         super().__init__()
-        self._imports: list[Import] = []
+        self._imports: dict[JobId, Import] = {}
         self._documents: list[Document] = []
+        self._loose: list[Import] = []  # imports of documents that are not in the list yet
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
-        return len(self._imports) + len(self._documents)
+        return len(self._loose) + len(self._documents)
 
     def data(
         self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole
@@ -87,32 +89,23 @@ class LibraryModel(QAbstractListModel):
 
     # --- documents --------------------------------------------------------------------------------
     def show_documents(self, documents: Sequence[Document]) -> None:
-        self.beginResetModel()
-        self._documents = sorted(documents, key=lambda d: -d.added)
-        self.endResetModel()
+        with self._rebuilding():
+            self._documents = sorted(documents, key=lambda d: -d.added)
 
     def put(self, document: Document) -> None:
         places = [place for place, known in enumerate(self._documents) if known.id == document.id]
-        if places:
-            self._documents[places[0]] = document
-            self._changed(len(self._imports) + places[0])
-        else:
-            top = len(self._imports)
-            self.beginInsertRows(QModelIndex(), top, top)
-            self._documents.insert(0, document)
-            self.endInsertRows()
+        with self._rebuilding():
+            if places:
+                self._documents[places[0]] = document
+            else:
+                self._documents.insert(0, document)
 
     def remove(self, document: int) -> None:
-        for place, known in enumerate(self._documents):
-            if known.id == document:
-                row = len(self._imports) + place
-                self.beginRemoveRows(QModelIndex(), row, row)
-                del self._documents[place]
-                self.endRemoveRows()
-                return
+        with self._rebuilding():
+            self._documents = [known for known in self._documents if known.id != document]
 
     def document(self, row: int) -> Document | None:
-        place = row - len(self._imports)
+        place = row - len(self._loose)
         return self._documents[place] if 0 <= place < len(self._documents) else None
 
     def names(self) -> dict[int, str]:
@@ -123,44 +116,62 @@ class LibraryModel(QAbstractListModel):
 
     # --- imports ----------------------------------------------------------------------------------
     def begin_import(self, job: JobId, path: Path) -> None:
-        if self._place(job) is None:
-            end = len(self._imports)
-            self.beginInsertRows(QModelIndex(), end, end)
-            self._imports.append(Import(job, path))
-            self.endInsertRows()
+        if job not in self._imports:
+            with self._rebuilding():
+                self._imports[job] = Import(job, path)
 
     def show_progress(self, job: JobId, progress: IngestProgress) -> None:
-        place = self._place(job)
-        if place is not None:
-            self._imports[place] = replace(self._imports[place], progress=progress)
-            self._changed(place)
+        if job not in self._imports:
+            return
+        one = replace(self._imports[job], progress=progress)
+        known = self._imports[job].progress
+        if known is not None and known.document_id == progress.document_id:
+            self._imports[job] = one
+            self._loose = [one if other.job == job else other for other in self._loose]
+            self.dataChanged.emit(self.index(0), self.index(self.rowCount() - 1))
+        else:
+            with self._rebuilding():
+                self._imports[job] = one
 
     def end_import(self, job: JobId) -> None:
-        place = self._place(job)
-        if place is not None:
-            self.beginRemoveRows(QModelIndex(), place, place)
-            del self._imports[place]
-            self.endRemoveRows()
+        if job in self._imports:
+            with self._rebuilding():
+                del self._imports[job]
 
     def import_at(self, row: int) -> Import | None:
-        return self._imports[row] if 0 <= row < len(self._imports) else None
+        """The import a row shows, be it of a new document or of one that is in the library already."""
+        if 0 <= row < len(self._loose):
+            return self._loose[row]
+        document = self.document(row)
+        return None if document is None else self._import_of(document)
 
     def name(self, one: Import) -> str:
-        """Of the document, where the import is of one that the library knows already."""
         known = one.progress.document_id if one.progress is not None else None
         return next((d.name for d in self._documents if d.id == known), one.path.name)
 
     def imports(self) -> list[Import]:
-        return list(self._imports)
+        return list(self._imports.values())
 
-    def _place(self, job: JobId) -> int | None:
-        return next((place for place, one in enumerate(self._imports) if one.job == job), None)
+    @contextmanager
+    def _rebuilding(self) -> Iterator[None]:
+        """Rows come or go; seldom enough to lay all of them out again."""
+        self.beginResetModel()
+        try:
+            yield
+            known = {document.id for document in self._documents}
+            self._loose = [one for one in self._imports.values() if _document(one) not in known]
+        finally:
+            self.endResetModel()
+
+    def _import_of(self, document: Document) -> Import | None:
+        return next((one for one in self._imports.values() if _document(one) == document.id), None)
 
     def _face(self, row: int) -> RowFace:
         running = self.import_at(row)
         if running is not None:
             return import_face(running, self.name(running))
-        return document_face(self._documents[row - len(self._imports)])
+        return document_face(self._documents[row - len(self._loose)])
 
-    def _changed(self, row: int) -> None:
-        self.dataChanged.emit(self.index(row), self.index(row))
+
+def _document(one: Import) -> int | None:
+    return one.progress.document_id if one.progress is not None else None

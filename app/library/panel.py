@@ -93,6 +93,10 @@ class LibraryPanel(QWidget):
         self._update()
 
     def import_progress(self, event: events.ImportProgress) -> None:
+        if event.progress.phase == "done":
+            self.rows.end_import(event.job)
+            self.reload()
+            return
         self.rows.begin_import(event.job, event.progress.path)
         self.rows.show_progress(event.job, event.progress)
         self._update()
@@ -149,7 +153,7 @@ class LibraryPanel(QWidget):
         document, running = self._selected()
         if running is not None:
             self.cancel(running.job)
-        if document is None:
+        if document is None or running is not None:
             return
         library = self._services.workspace
         self.rows.remove(document.id)
@@ -178,15 +182,16 @@ class LibraryPanel(QWidget):
         menu = QMenu(self)
         if running is not None:
             menu.addAction("Stop importing", QKeySequence("Del"), lambda: self.cancel(running.job))
-        elif document is not None:
+        if document is not None:
             menu.addAction("Open", QKeySequence("Return"), lambda: self.open_wanted.emit(document.id))
             menu.addAction("Ask about this", lambda: self.ask_wanted.emit(document))
             menu.addAction("What was read…", lambda: self.report_wanted.emit(document))
             if document.state == "importing":
                 menu.addAction("Resume importing", lambda: self._resume(document))
-            menu.addSeparator()
-            menu.addAction("Remove", QKeySequence("Del"), self.remove)
-        else:
+            if running is None:
+                menu.addSeparator()
+                menu.addAction("Remove", QKeySequence("Del"), self.remove)
+        if document is None and running is None:
             menu.addAction("Add PDFs…", QKeySequence("Ctrl+O"), self.choose_files)
         menu.exec(self.list.viewport().mapToGlobal(place))
 

@@ -62,6 +62,7 @@ class OutlineView(QListView):
         super().__init__()
         self.entries = OutlineModel()
         self.setModel(self.entries)
+        self.setObjectName("outline")
         self.setUniformItemSizes(True)
         self.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -56,8 +56,8 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
     computed = sum(part.tokens for part in tokens.computed)
     pairs = [
         ("First token", duration(times.first_token / 1000) if times.first_token else ""),
-        ("Prefill", _with_rate(computed, times.prefill)),
-        ("Decode", _with_rate(tokens.generated, times.decode)),
+        ("Prefill", _with_rate(computed, computed, times.prefill)),
+        ("Decode", _with_rate(tokens.generated, tokens.generated - 1, times.decode)),
         ("Restore", duration(times.restore / 1000) if times.restore >= SHOWN_FROM_MS else ""),
         ("Reading avoided", duration(report.saved_ms / 1000) if report.saved_ms > 0 else ""),
         ("Shared with others", plural(tokens.reused.of_which_shared, "token") if tokens.reused.total else ""),
@@ -85,10 +85,11 @@ def as_json(messages: Sequence[Message]) -> str:
     return json.dumps(turns, indent=2)
 
 
-def _with_rate(tokens: int, milliseconds: float) -> str:
+def _with_rate(tokens: int, steps: int, milliseconds: float) -> str:
+    """`steps`: how many of the tokens the time was spent on; the first token belongs to the prefill."""
     if not tokens:
         return ""
-    speed = rate(tokens, milliseconds)
+    speed = rate(steps, milliseconds)
     return ", ".join(part for part in (plural(tokens, "token"), speed) if part)
 
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QScrollArea,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.core.records import Message, TurnReport
 from app.services import Services
@@ -35,6 +43,10 @@ class TurnCard(QWidget):
         title.setProperty("role", "title")
         head.addWidget(title, 1)
         head.addWidget(label(duration(total_ms(report) / 1000), "muted", wrap=False))
+        copy = QToolButton(icon=theme.icon("copy"), iconSize=QSize(15, 15), toolTip="Copy as JSON")
+        copy.setAccessibleName("Copy this turn as JSON")
+        copy.clicked.connect(self._copy)
+        head.addWidget(copy)
         times, tokens = StackBar(theme), StackBar(theme)
         times.show_parts(time_parts(report))
         tokens.show_parts(token_parts(report), report.tokens.prompt)
@@ -46,7 +58,6 @@ class TurnCard(QWidget):
         layout.addWidget(label(f"Prompt: {report.tokens.prompt:,} tokens", "muted"))
         layout.addWidget(tokens)
         layout.addLayout(self._numbers(report))
-        layout.addWidget(button("Copy as JSON", self._copy, "flat"), 0, Qt.AlignmentFlag.AlignLeft)
 
     def _numbers(self, report: TurnReport) -> QGridLayout:
         grid = QGridLayout()

@@ -9,6 +9,7 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 STAY_MS = 8000
+ABOVE_COMPOSER = 100
 
 
 class Toasts(QWidget):
@@ -19,7 +20,7 @@ class Toasts(QWidget):
         self.setObjectName("toast")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._text = QLabel(wordWrap=False)
-        self._action = QPushButton()
+        self._action = QPushButton("Undo")
         self._action.clicked.connect(self._act)
         self._callback: Callable[[], object] | None = None
         self._timer = QTimer(self, singleShot=True, interval=STAY_MS)
@@ -62,7 +63,7 @@ class Toasts(QWidget):
         self.adjustSize()
         width = min(self.sizeHint().width(), host.width() - 32)
         self.setGeometry(
-            (host.width() - width) // 2, host.height() - self.height() - 44, width, self.height()
+            (host.width() - width) // 2, host.height() - self.height() - ABOVE_COMPOSER, width, self.height()
         )
 
 

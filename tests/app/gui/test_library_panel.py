@@ -1,0 +1,137 @@
+"""The library: real imports, wrong files, cancelling, removing with undo, dropping files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.library.model import progress_words
+from app.library.panel import LibraryPanel
+from app.library.report_dialog import IntakeDialog, summary
+from app.services import Services
+from app.widgets.cards import ErrorCard
+from app.widgets.drop import DropTarget
+from app.widgets.theme import Theme
+from rag import IngestProgress
+from tests.app.gui.pdf_files import long_pages
+
+MakePdf = Callable[..., Path]
+
+
+@pytest.fixture
+def panel(services: Services, qtbot: QtBot) -> LibraryPanel:
+    made = LibraryPanel(services)
+    qtbot.addWidget(made)
+    made.resize(280, 500)
+    made.show()
+    bus = services.events
+    bus.import_queued.connect(made.import_queued)
+    bus.import_progress.connect(made.import_progress)
+    bus.import_done.connect(made.import_done)
+    bus.import_failed.connect(made.import_failed)
+    bus.import_cancelled.connect(made.import_cancelled)
+    return made
+
+
+def names(panel: LibraryPanel) -> list[str]:
+    return [document.name for document in panel.rows.documents()]
+
+
+def test_pdf_is_imported_and_told_to_others(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf) -> None:
+    activities: list[str] = []
+    panel.activity.connect(lambda words, job: activities.append(words))
+    with qtbot.waitSignal(panel.changed, timeout=30000):
+        panel.add([make_pdf("orchard.pdf", long_pages("orchard", 3))])
+    assert names(panel) == ["orchard.pdf"]
+    assert panel.rows.documents()[0].pages == 3
+    assert any("orchard.pdf" in words for words in activities)
+    qtbot.waitUntil(lambda: activities[-1] == "" or "meaning" in activities[-1], timeout=10000)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.pdf", b""),
+        ("page.pdf", b"<!doctype html><title>404</title>"),
+        ("cut.pdf", b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog"),
+    ],
+)
+def test_wrong_file_says_why_and_changes_nothing(
+    panel: LibraryPanel, qtbot: QtBot, tmp_path: Path, name: str, content: bytes
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    panel.add([file])
+    qtbot.waitUntil(lambda: panel.findChild(ErrorCard) is not None, timeout=30000)
+    error = panel.findChild(ErrorCard)._error
+    assert name in error.what + error.why
+    assert error.next
+    assert names(panel) == []
+    assert panel.rows.imports() == []
+
+
+def test_stopped_import_leaves_the_list(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf) -> None:
+    panel.add([make_pdf("long.pdf", long_pages("long", 120))])
+    qtbot.waitUntil(lambda: bool(panel.rows.imports()), timeout=10000)
+    panel.list.setCurrentIndex(panel.rows.index(0))
+    panel.remove()
+    qtbot.waitUntil(lambda: not panel.rows.imports(), timeout=30000)
+
+
+def test_remove_is_undone(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf, services: Services) -> None:
+    with qtbot.waitSignal(panel.changed, timeout=30000):
+        panel.add([make_pdf("orchard.pdf", long_pages("orchard", 1))])
+    qtbot.waitUntil(lambda: not panel.rows.imports(), timeout=30000)
+    panel.list.setCurrentIndex(panel.rows.index(0))
+    panel.activateWindow()
+    panel.list.setFocus()
+    qtbot.waitUntil(panel.list.hasFocus)
+    qtbot.keyClick(panel.list, Qt.Key.Key_Delete)
+    assert names(panel) == []
+    qtbot.waitUntil(lambda: services.workspace.library.documents() == [], timeout=5000)
+    services.toasts._action.click()
+    qtbot.waitUntil(lambda: names(panel) == ["orchard.pdf"], timeout=5000)
+
+
+def test_progress_names_the_page() -> None:
+    assert progress_words(None) == "waiting"
+    words = progress_words(IngestProgress(Path("a.pdf"), None, "text", 312, 1158))
+    assert words == "reading text: page 312 of 1,158"
+
+
+def test_intake_report_counts_kinds_and_opens_pages(
+    services: Services, qtbot: QtBot, theme: Theme, make_pdf: MakePdf, panel: LibraryPanel
+) -> None:
+    with qtbot.waitSignal(panel.changed, timeout=30000):
+        panel.add([make_pdf("mixed.pdf", [*long_pages("mixed", 2), []])])
+    report = services.workspace.library.report(panel.rows.documents()[0].id)
+    assert summary(report).startswith("3 pages: 2 text")
+    dialog = IntakeDialog(theme, report)
+    qtbot.addWidget(dialog)
+    assert dialog._model.rowCount() == 1, "only the page that needs attention"
+    with qtbot.waitSignal(dialog.open_page) as opened:
+        dialog.open_page.emit(dialog._model.page(0))
+    assert opened.args == [2]
+
+
+def test_files_dropped_anywhere_reach_the_library(qtbot: QtBot, theme: Theme, tmp_path: Path) -> None:
+    host = QWidget()
+    qtbot.addWidget(host)
+    host.resize(400, 300)
+    host.show()
+    target = DropTarget(theme, host)
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path / name)) for name in ("a.pdf", "b ü.pdf")])
+    copy, left, none = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    QApplication.sendEvent(host, QDragEnterEvent(QPoint(10, 10), copy, data, left, none))
+    assert target.isVisible()
+    with qtbot.waitSignal(target.dropped) as dropped:
+        QApplication.sendEvent(host, QDropEvent(QPointF(10, 10), copy, data, left, none))
+    assert dropped.args == [[tmp_path / "a.pdf", tmp_path / "b ü.pdf"]]
+    assert not target.isVisible()

@@ -1,0 +1,119 @@
+"""Cache and timing panels: numbers and bars that say what a report says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.cache_panel.panel import CachePanel, headline, values
+from app.core.records import Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
+from app.services import Services
+from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, total_ms
+from app.timing_panel.panel import TimingPanel, TurnCard
+from app.widgets.bars import segments
+from engine.messages import ComputedRange, ConversationId, ReusedTokens, StateReport, Tokens
+
+HERE = ConversationId("c")
+STATE = StateReport(
+    request=1,
+    conversation=HERE,
+    tokens=10_000,
+    tokens_memory=6_000,
+    tokens_disk_only=3_000,
+    tokens_unsaved=12,
+    bytes_memory=150 << 20,
+    bytes_disk=200 << 20,
+    bytes_shared=90 << 20,
+    shared_with=(ConversationId("d"),),
+    last_saved=None,
+    rebuild_seconds=50.0,
+    tier="memory",
+)
+REPORT = TurnReport(
+    TokenReport(
+        1000, ReusedTokens(200, 700, 640), (ComputedRange(1, "last sampled"), ComputedRange(99, "new")), 50
+    ),
+    PhaseTimes(queue=5, restore=40, prefill=400, first_token=450, decode=980, save=3),
+    "passages",
+    (PageUse(1, (3, 4), False), PageUse(2, (9,), False)),
+    "stop",
+    saved_ms=3600,
+)
+
+
+def test_segments_fill_the_width_and_show_small_parts() -> None:
+    widths = segments([1, 0, 9999], 300)
+    assert sum(widths) == pytest.approx(300)
+    assert widths[0] >= 3
+    assert widths[1] == 0
+    assert segments([0, 0], 300) == [0, 0]
+
+
+def test_cache_numbers() -> None:
+    shown = values(STATE)
+    assert shown["Must be read"] == "1,000"
+    assert shown["Shared"] == "90.0 MB with 1 other conversation"
+    assert shown["Last saved"] == "never"
+    assert headline(STATE) == "1,000 tokens must be read on return, ~5 s."
+    kept = replace(STATE, tokens_memory=10_000, tokens_disk_only=0)
+    assert headline(kept) == "Everything is in memory. Nothing will be read again."
+
+
+def test_cache_panel_shows_only_its_conversation(services: Services, qtbot: QtBot) -> None:
+    panel = CachePanel(services)
+    qtbot.addWidget(panel)
+    panel.show_conversation(HERE)
+    panel.show_state(replace(STATE, conversation=ConversationId("other")))
+    assert panel._stack.currentIndex() == 0
+    panel.show_state(STATE)
+    assert panel._stack.currentIndex() == 1
+    assert panel._values["Tokens"].text() == "10,000"
+    with qtbot.waitSignal(panel.fork_wanted):
+        panel.fork_wanted.emit()
+
+
+def test_bars_add_up_to_the_report() -> None:
+    assert sum(part.value for part in token_parts(REPORT)) == REPORT.tokens.prompt
+    assert total_ms(REPORT) == 5 + 40 + 400 + 980 + 3
+    assert [part.name for part in time_parts(REPORT)] == ["queue", "restore", "prefill", "decode", "save"]
+
+
+def test_lines_name_rates_reuse_and_pages() -> None:
+    shown = dict(lines(REPORT))
+    assert shown["Prefill"] == "100 tokens, 250 tok/s"
+    assert shown["Decode"] == "50 tokens, 50 tok/s"
+    assert shown["Reading avoided"] == "3.6 s"
+    assert shown["Documents"] == "3 pages in passages"
+
+
+def turn(number: int) -> list[Message]:
+    question = Message(MessageId(2 * number), HERE, "user", f"Question {number}", Tokens(), 0.0)
+    answer = Message(MessageId(2 * number + 1), HERE, "assistant", "Answer", Tokens(), 0.0, report=REPORT)
+    return [question, answer]
+
+
+def test_json_holds_numbers_and_no_text() -> None:
+    text = as_json(turn(1))
+    (entry,) = json.loads(text)
+    assert entry["report"]["tokens"]["reused"]["disk"] == 700
+    assert "Question" not in text
+    assert "Answer" not in text
+
+
+def test_timing_cards_newest_first_and_only_while_visible(services: Services, qtbot: QtBot) -> None:
+    panel = TimingPanel(services)
+    qtbot.addWidget(panel)
+    panel.resize(420, 600)
+    panel.show_conversation(HERE, [message for number in range(30) for message in turn(number)])
+    assert panel.findChildren(TurnCard) == []
+    panel.show()
+    cards = panel.findChildren(TurnCard)
+    assert len(cards) == 12
+    assert cards[0].accessibleName().startswith("Turn 30")
+    panel.add_question(turn(30)[0])
+    panel.add(turn(30)[1])
+    shown = [panel._cards.itemAt(place).widget() for place in range(12)]
+    assert shown[0].accessibleName().startswith("Turn 31")

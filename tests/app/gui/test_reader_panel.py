@@ -1,0 +1,147 @@
+"""The reader on a real PDF: exact characters, several pages, history, search, and a main thread that stays free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QRectF, QSize
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import UserError
+from app.core.records import StoredRange
+from app.reader.page_view import Place
+from app.reader.panel import ReaderPanel
+from app.reader.pdf import PdfFile, lines
+from app.services import Services
+from app.widgets.watchdog import Watchdog
+from tests.app.gui.pdf_files import long_pages
+
+MakePdf = Callable[..., Path]
+PAGES = 40
+
+
+@pytest.fixture
+def document(services: Services, make_pdf: MakePdf) -> int:
+    return services.workspace.library.add(make_pdf("harbour.pdf", long_pages("harbour", PAGES))).id
+
+
+@pytest.fixture
+def reader(services: Services, qtbot: QtBot) -> ReaderPanel:
+    made = ReaderPanel(services)
+    qtbot.addWidget(made)
+    made.resize(520, 700)
+    made.show()
+    return made
+
+
+def opened(reader: ReaderPanel, qtbot: QtBot, document: int, *where: object) -> None:
+    with qtbot.waitSignal(reader.shown):
+        reader.open(document, *where)
+
+
+def test_boxes_of_characters_join_to_lines() -> None:
+    boxes = [QRectF(0, 0, 5, 10), QRectF(6, 1, 5, 9), QRectF(0, 14, 5, 10), QRectF(7, 14, 0, 0)]
+    assert lines(boxes) == [QRectF(0, 0, 11, 10), QRectF(0, 14, 5, 10)]
+
+
+def test_columns_stay_apart() -> None:
+    assert len(lines([QRectF(0, 0, 50, 10), QRectF(200, 0, 50, 10)])) == 2
+
+
+def test_rectangles_cover_exactly_the_characters(make_pdf: MakePdf, qtbot: QtBot) -> None:
+    file = PdfFile(make_pdf("two.pdf", [["first line here", "second line"]]))
+    text = file.document.getAllText(0).text()
+    start = text.index("line here")
+    (box,) = file.rectangles(0, start, len("line here"))
+    (whole,) = file.rectangles(0, 0, len("first line here"))
+    assert whole.left() < box.left() < box.right() <= whole.right() + 0.1
+    assert len(file.rectangles(0, 0, len(text))) == 2
+    file.close()
+
+
+def test_citation_over_two_pages_is_marked_on_both_and_shown(
+    reader: ReaderPanel, qtbot: QtBot, document: int
+) -> None:
+    ranges = (StoredRange(20, 900, 200), StoredRange(21, 0, 60))
+    opened(reader, qtbot, document, None, ranges)
+    qtbot.waitUntil(lambda: set(reader.view._marks) == {20, 21})
+    qtbot.waitUntil(lambda: reader.view.page == 20)
+    view = reader.view
+    top = view._box(20).top() + view._marks[20][0].top() * view._scale()
+    assert 0 < top < view.viewport().height()
+
+
+def test_pages_are_rendered_sharp_and_only_near_the_view(
+    reader: ReaderPanel, qtbot: QtBot, document: int
+) -> None:
+    opened(reader, qtbot, document, Place(10))
+    view = reader.view
+    qtbot.waitUntil(lambda: (10, view._pixels(10).width()) in view._images)
+    image = view._images[(10, view._pixels(10).width())]
+    assert image.width() == round(view._box(10).width() * view.devicePixelRatioF())
+    qtbot.wait(200)
+    assert {page for page, _ in view._images} <= set(range(0, 14))
+
+
+def test_back_and_forward(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
+    opened(reader, qtbot, document, Place(3))
+    reader._go_to_page(30)
+    assert reader.view.page == 30
+    reader.go_back()
+    assert reader.view.page == 3
+    reader.go_forward()
+    assert reader.view.page == 30
+
+
+def test_page_field_takes_labels_and_refuses_nonsense(
+    reader: ReaderPanel, qtbot: QtBot, document: int, services: Services
+) -> None:
+    opened(reader, qtbot, document)
+    reader.toolbar.page_entered.emit("12")
+    assert reader.view.page == 11
+    reader.toolbar.page_entered.emit("xii")
+    assert "no page" in services.toasts._text.text()
+    assert reader.view.page == 11
+
+
+def test_search_finds_and_steps(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
+    opened(reader, qtbot, document)
+    reader.search_in_document()
+    reader.toolbar.search_for.emit("rule 423:")
+    qtbot.waitUntil(lambda: reader.view.page == 21, timeout=15000)
+    assert reader.toolbar._found.text() == "1 of 1"
+    assert reader.view._found[21]
+
+
+def test_file_that_is_gone_says_what_to_do(make_pdf: MakePdf, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as told:
+        PdfFile(tmp_path / "gone.pdf")
+    assert "gone.pdf" in told.value.why
+    assert told.value.next
+
+
+def test_reading_a_long_document_never_blocks_the_window(
+    reader: ReaderPanel, qtbot: QtBot, document: int
+) -> None:
+    watchdog = Watchdog(limit=0.1).start()
+    opened(reader, qtbot, document)
+    for page in range(0, PAGES, 3):
+        reader.view.go(Place(page, 0.4))
+        qtbot.wait(30)
+    reader.view.set_zoom(3.0)
+    qtbot.wait(500)
+    assert [stall for stall in watchdog.stop() if stall.seconds > 0.25] == []
+
+
+def test_renderings_come_one_at_a_time_and_the_newest_wish_counts(make_pdf: MakePdf, qtbot: QtBot) -> None:
+    file = PdfFile(make_pdf("many.pdf", long_pages("many", 12)))
+    pages: list[int] = []
+    file.rendered.connect(lambda page, image: pages.append(page))
+    file.wish([(page, QSize(400, 560)) for page in range(10)])
+    qtbot.waitUntil(lambda: bool(pages))
+    file.wish([(11, QSize(400, 560))])
+    qtbot.waitUntil(lambda: 11 in pages)
+    assert len(pages) < 6
+    file.close()

@@ -1,0 +1,190 @@
+"""The whole window without a model: start, first offer, preferences, restore, accessibility, the way out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QWidget
+
+from app.frame.state import WindowState, load_state, save_state
+from app.preferences.dialog import PreferencesDialog
+from app.preferences.help import SHORTCUTS
+from tests.app.gui.driver import Driver
+from tests.app.gui.pdf_files import long_pages
+
+ROOT = Path(__file__).resolve().parents[3]
+FIRST_PAINT = """
+import sys, time
+from PySide6.QtWidgets import QApplication
+application = QApplication([])
+from app.core.paths import Paths
+from app.gui import Desktop
+desktop = Desktop(application, Paths.default().create())
+desktop.window.show()
+application.processEvents()
+print(sorted({"torch", "numpy", "sqlite_utils", "markdown_it", "pygments", "rag", "kernels"} & set(sys.modules)))
+import os
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def driver(qapp: QApplication, tmp_path: Path) -> Iterator[Driver]:
+    made = Driver(qapp, tmp_path / "home")
+    made.desktop.theme.choose("light")
+    made.show()
+    made.desktop.workspace.update_settings(fetch_embedder=False)
+    yield made
+    made.quit()
+
+
+def test_first_paint_needs_nothing_heavy(tmp_path: Path) -> None:
+    environment = {**os.environ, "PAGEKEEP_HOME": str(tmp_path), "QT_QPA_PLATFORM": "offscreen"}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_PAINT],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_first_start_offers_a_model_and_says_what_to_do(driver: Driver) -> None:
+    window = driver.window
+    driver.until(lambda: window.chat.offer_place.isVisible(), "no offer", 10)
+    assert window.chat.empty.isVisible()
+    assert "Drop PDFs" in window.chat.empty.hint.text()
+    window.chat.composer.editor.setPlainText("Why?")
+    window.chat.composer.editor.send.emit()
+    assert window.chat.composer.text() == "Why?", "nothing is sent without a model"
+
+
+def test_wrong_model_file_says_why_and_changes_nothing(driver: Driver, tmp_path: Path) -> None:
+    from app.models.dialog import ModelsDialog
+
+    driver.window.dialogs.models()
+    dialog = driver.window.dialogs.shown
+    assert isinstance(dialog, ModelsDialog)
+    wrong = tmp_path / "wrong.gguf"
+    wrong.write_bytes(b"not a model")
+    dialog.load(wrong)
+    driver.until(lambda: dialog._messages.count(), "no message", 20)
+    error = dialog._messages.itemAt(0).widget()._error
+    assert "wrong.gguf" in error.what + error.why
+    assert driver.desktop.workspace.settings.model is None
+
+
+def test_imported_document_joins_the_conversation(driver: Driver, make_pdf: Callable[..., Path]) -> None:
+    driver.add(make_pdf("orchard.pdf", long_pages("orchard", 2)))
+    driver.until(driver.documents, "not attached", 20)
+    driver.until(lambda: "orchard.pdf" in driver.window.chat.empty.title.text(), "not shown", 5)
+    (document,) = driver.documents()
+    driver.window.chat.header.removed.emit(document)
+    driver.until(lambda: not driver.documents(), "not detached", 5)
+    driver.desktop.toasts._action.click()
+    driver.until(driver.documents, "undo did not attach it again", 5)
+
+
+def test_new_conversation_is_not_made_twice(driver: Driver) -> None:
+    driver.window.new_conversation()
+    driver.wait(0.2)
+    assert driver.window.conversations.rows.rowCount() == 1
+
+
+def test_draft_and_place_come_back(qapp: QApplication, tmp_path: Path, make_pdf: Callable[..., Path]) -> None:
+    first = Driver(qapp, tmp_path / "home")
+    try:
+        first.show()
+        first.desktop.workspace.update_settings(fetch_embedder=False)
+        first.add(make_pdf("orchard.pdf", long_pages("orchard", 9)))
+        first.window.open_document(first.window.library.rows.documents()[0].id)
+        first.until(lambda: first.window.reader.current(), "not opened", 10)
+        first.window.reader._go_to_page(6)
+        first.window.tabs.setCurrentIndex(1)
+        first.window.resize(1100, 720)
+        first.window.chat.composer.editor.setPlainText("half a question")
+    finally:
+        first.quit()
+    second = Driver(qapp, tmp_path / "home")
+    try:
+        second.show()
+        second.until(lambda: second.window.reader.current(), "the reader is empty", 10)
+        assert second.window.chat.composer.text() == "half a question"
+        assert second.window.reader.view.page == 6
+        assert second.window.tabs.currentIndex() == 1
+        assert second.window.height() == 720  # the offscreen screen is too narrow for the width
+    finally:
+        second.quit()
+
+
+def test_damaged_window_state_is_no_obstacle(tmp_path: Path) -> None:
+    file = tmp_path / "window.json"
+    assert load_state(file) == WindowState()
+    file.write_text('{"tab": "three", "conversation": "c", "page": 4, "new": 1}')
+    assert load_state(file) == WindowState(conversation="c", page=4)
+    file.write_text("{")
+    assert load_state(file) == WindowState()
+    save_state(file, WindowState(splitters=("a", "b"), place=12))
+    assert load_state(file) == WindowState(splitters=("a", "b"), place=12)
+
+
+def test_preferences_act_at_once(driver: Driver) -> None:
+    driver.window.dialogs.preferences()
+    dialog = driver.window.dialogs.shown
+    assert isinstance(dialog, PreferencesDialog)
+    by_name = {widget.accessibleName(): widget for widget in dialog.findChildren(QWidget)}
+    by_name["Temperature"].setValue(0.15)
+    by_name["Longest answer"].setValue(99)
+    by_name["Memory for state"].setValue(1.5)
+    by_name["Theme"].setCurrentIndex(2)
+    assert driver.desktop.theme.is_dark
+    settings = driver.desktop.workspace
+    driver.until(lambda: settings.settings.sampling.temperature == 0.15, "not stored", 5)
+    assert settings.settings.sampling.max_tokens == 99
+    assert settings.settings.engine.ram_budget_bytes == int(1.5 * (1 << 30))
+    by_name["Theme"].setCurrentIndex(1)
+    dialog.close()
+
+
+def test_every_control_has_a_name(driver: Driver) -> None:
+    controls = driver.window.findChildren(QAbstractButton) + driver.window.findChildren(QLineEdit)
+    unnamed = [
+        control
+        for control in controls
+        if not (control.accessibleName() or getattr(control, "text", str)() or control.parent() is None)
+        and not control.objectName().startswith("qt_")
+        and type(control.parent()).__name__ not in ("QLineEdit", "QTabBar")
+    ]
+    assert unnamed == []
+
+
+def test_listed_shortcuts_exist(driver: Driver) -> None:
+    from PySide6.QtGui import QAction, QKeySequence, QShortcut
+
+    known = {shortcut.key().toString() for shortcut in driver.window.findChildren(QShortcut)}
+    known |= {action.shortcut().toString() for action in driver.window.findChildren(QAction)}
+    known |= {"Return", "Enter", "Shift+Enter", "Shift+Return"}
+    listed = [
+        part
+        for _, entries in SHORTCUTS
+        for keys, _ in entries
+        for part in keys.replace(" or ", " / ").split(" / ")
+    ]
+    assert [keys for keys in listed if QKeySequence(keys).toString() not in known] == []
+
+
+def test_closing_returns_at_once_and_ends_soon(driver: Driver) -> None:
+    import time
+
+    begun = time.monotonic()
+    driver.window.close()
+    assert time.monotonic() - begun < 0.5
+    assert not driver.window.isVisible()
+    driver.until(lambda: driver.ended, "it does not end", 20)
