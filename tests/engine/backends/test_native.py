@@ -1,4 +1,4 @@
-"""The native CPU backend against llama.cpp: both round activations, so both are judged by their distance to the truth."""
+"""The native CPU backend against llama.cpp: both round activations, both are judged by their distance to the truth."""
 
 from __future__ import annotations
 
