@@ -14,8 +14,10 @@ from engine.messages import StateTier
 
 @dataclass(frozen=True)
 class StateNumbers:
-    """The part of messages.StateReport that the cache knows; fields as there. `bytes_shared` counts disk or memory
-    once.
+    """The part of messages.StateReport that the cache knows; fields as there.
+
+    `bytes_shared` counts a page once, in memory or on disk. `missing_reason`: why the reusable prefix ends, "" if it is
+    all. `tokens_foreign`: of it computed under another numerics label.
     """
 
     tokens: int
@@ -29,6 +31,7 @@ class StateNumbers:
     last_saved: float | None
     tier: StateTier
     missing_reason: str
+    tokens_foreign: int
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ def state_numbers(
         last_saved=conversations.last_saved(conversation),
         tier=_tier(match),
         missing_reason=match.missing_reason,
+        tokens_foreign=match.foreign_tokens,
     )
 
 

@@ -155,11 +155,11 @@ class ReadBatch:
 
 
 class Reader:
-    """Worker threads that read and check runs of records. `damaged(record, reason)` is told about each that failed."""
+    """Threads that read and check runs of records. `damaged(records, reason)` is told about those that failed."""
 
     def __init__(
         self, segments: Segments, packer: Packer, find: Callable[[DiskRecord], DiskRecord | None],
-        damaged: Callable[[DiskRecord, str], None],
+        damaged: Callable[[list[DiskRecord], str], None],
     ) -> None:  # fmt: skip
         self._segments = segments
         self._packer = packer
@@ -240,9 +240,10 @@ class Reader:
         )
 
     def _report(self, batch: ReadBatch) -> None:
-        for index, request in enumerate(batch.requests):
-            if batch.outcome(index) in ("damaged", "removed"):
-                self._damaged(request.record, batch.outcome(index))
+        for reason in ("damaged", "removed"):
+            numbers = [i for i in range(len(batch.requests)) if batch.outcome(i) == reason]
+            if numbers:
+                self._damaged([batch.requests[i].record for i in numbers], reason)
 
 
 def _fail(batch: ReadBatch, run: Sequence[Part], reason: str) -> None:

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.store.locks import private_file, try_lock
-from engine.store.record import BLOCK, MAGIC, SUM_BYTES, RecordHeader, checksum, decode, needs_more
+from engine.store.record import BLOCK, MAGIC, RecordHeader, checksum, decode, needs_more
 
 SEGMENT_MAGIC = b"PKSEGMNT"
 VERSION = 1
 _HEAD = struct.Struct("<8sIIQ")
+_DATA_SYNC = getattr(os, "fdatasync", os.fsync)
 Buffer = bytes | npt.NDArray[np.uint8]
 
 
@@ -48,6 +49,7 @@ class SegmentWriter:
             self.path.unlink(missing_ok=True)
             raise
         self.end = BLOCK
+        self._named = False
 
     @property
     def is_empty(self) -> bool:
@@ -65,7 +67,15 @@ class SegmentWriter:
         return offset
 
     def sync(self) -> None:
-        os.fdatasync(self._descriptor)
+        """Makes what was appended durable, and the file's name the first time."""
+        _DATA_SYNC(self._descriptor)
+        if not self._named:
+            folder = os.open(self.path.parent, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+            self._named = True
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -102,17 +112,6 @@ def read_header(descriptor: int, offset: int) -> RecordHeader | None:
 def _file_header() -> bytes:
     body = _HEAD.pack(SEGMENT_MAGIC, VERSION, BLOCK, time.time_ns())
     return (body + checksum(body)).ljust(BLOCK, b"\0")
-
-
-def is_segment(path: Path) -> bool:
-    """Whether the file begins as a segment of a known version."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_HEAD.size + SUM_BYTES)
-    except OSError:
-        return False
-    body, total = data[: _HEAD.size], data[_HEAD.size :]
-    return len(body) == _HEAD.size and checksum(body) == total and _HEAD.unpack(body)[:2] == (SEGMENT_MAGIC, VERSION)
 
 
 def _write_all(descriptor: int, pieces: Sequence[Buffer], offset: int) -> None:

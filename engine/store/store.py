@@ -107,7 +107,7 @@ class KvStore:
             moved = self._find_again(record)
             header = self._segments.header(moved.parts[0]) if moved else None
         if header is None or header.key != record.key:
-            self._quarantine(record, "damaged")
+            self._quarantine([record], "damaged")
             return None
         return header.ids, header.roles
 
@@ -157,16 +157,18 @@ class KvStore:
         self.refresh()
         return self.find(record.key)
 
-    def _quarantine(self, record: DiskRecord, reason: str) -> None:
-        """On the checking thread: the record counts as absent from now on; its bytes stay until they are collected."""
-        self._index.hide(record.key)
-        self._writer.submit(Job(task=lambda: self._index.remove([record.key], reason)))
-        last = record.start + record.tokens - 1
-        why = "Its checksum or its tokens do not agree." if reason == "damaged" else "Its file is gone."
+    def _quarantine(self, records: list[DiskRecord], reason: str) -> None:
+        """On a reading thread: the records count as absent from now on; their bytes stay until they are collected."""
+        keys = [record.key for record in records]
+        for key in keys:
+            self._index.hide(key)
+        self._writer.submit(Job(task=lambda: self._index.remove(keys, reason)))
+        first, last = min(r.start for r in records), max(r.start + r.tokens for r in records) - 1
+        why = "A checksum or the tokens do not agree." if reason == "damaged" else "Their file is gone."
         self._writer.notify(
             Notice(
                 "A part of a saved conversation could not be used.",
-                f"Tokens {record.start:,} to {last:,}: {why}",
+                f"Tokens {first:,} to {last:,}: {why}",
                 "It is computed again from the stored text; nothing else is lost.",
             )
         )

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sqlite3
+import sys
 import threading
 import time
 from collections import deque
@@ -122,7 +123,7 @@ class Writer:
     # --- the thread ---
 
     def _run(self) -> None:
-        if hasattr(os, "setpriority"):
+        if sys.platform == "linux":  # elsewhere it would slow the whole process down
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         while True:
             job = self._next()

@@ -222,3 +222,10 @@ def test_verify_can_drop_what_is_damaged(store: Path) -> None:
     with Opened(store) as opened:
         found = opened.cache.match(LONG)
         assert (found.tokens, found.missing_reason) == (4 * PAGE, "damaged")
+
+
+def test_a_damaged_first_block_of_a_segment_costs_nothing(store: Path) -> None:
+    flip(segment(store), 3)
+    for path in store.glob("index.sqlite*"):
+        path.unlink()
+    assert usable(store) == len(LONG)

@@ -227,3 +227,16 @@ def test_the_store_is_usable_by_name_only(tmp_path: Path) -> None:
         with StoreTools(tmp_path) as tools:
             assert [entry.conversation for entry in tools.ls()] == ["c"]
             assert tools.verify().records == 6
+
+
+def test_pages_of_another_instruction_set_are_used_and_counted(tmp_path: Path) -> None:
+    with Opened(tmp_path) as first:
+        first.converse("c", LONG)
+    with Opened(tmp_path) as second:
+        other = KvCache(second.cache.layout, second.cache.fingerprint, "another", second.store, 4 << 20)
+        assert other.report("c", LONG).tokens_foreign == len(LONG)
+        sequence = restore(other, other.match(LONG))
+        check_rows(sequence)
+        more = tokens_of(range(900, 900 + PAGE))
+        append(sequence, more)
+        assert other.match(LONG + more).foreign_tokens == 5 * PAGE
