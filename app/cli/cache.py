@@ -32,7 +32,8 @@ def _ls(tools: StoreTools, paths: Paths, console: Console) -> None:
 def _line(entry: ConversationEntry, title: str) -> str:
     saved = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.saved))
     tokens = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens"
-    return f"{title}  {tokens}, {entry.bytes / 1e6:,.1f} MB ({entry.shared_bytes / 1e6:,.1f} shared), {saved}, {entry.model}"
+    size = f"{entry.bytes / 1e6:,.1f} MB ({entry.shared_bytes / 1e6:,.1f} shared)"
+    return ", ".join(part for part in (f"{title}  {tokens}", size, saved, entry.model) if part)
 
 
 def _titles(paths: Paths) -> dict[str, str]:
