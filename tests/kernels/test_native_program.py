@@ -73,7 +73,8 @@ def test_full_hit_recomputes_the_last_token_without_writing(isa: str) -> None:
 def test_kept_hidden_vector_gives_the_same_logits(isa: str) -> None:
     model = small_model()
     native = NativeProgram(model.program, 2, isa)
-    result = native.step(batch_of(model.pages(1, 64), [(0, TOKENS[:20], 0)]))
+    pages = model.pages(1, 64)
+    result = native.step(batch_of(pages, [(0, TOKENS[:20], 0)]))
     assert np.array_equal(native.head(result.hidden), result.logits)
     assert np.array_equal(native.head(result.hidden[7:8].copy()), result.logits[7:8])
 
@@ -81,7 +82,8 @@ def test_kept_hidden_vector_gives_the_same_logits(isa: str) -> None:
 def test_cancel_stops_the_step() -> None:
     model = small_model()
     native = NativeProgram(model.program, 2)
-    batch = batch_of(model.pages(1, 64), [(0, TOKENS[:20], 0)])
+    pages = model.pages(1, 64)
+    batch = batch_of(pages, [(0, TOKENS[:20], 0)])
     assert not native.step(replace(batch, cancel=np.ones(1, np.uint8))).completed
     assert native.step(batch).completed
 
@@ -89,7 +91,8 @@ def test_cancel_stops_the_step() -> None:
 def test_wrong_batches_are_refused_by_name() -> None:
     model = small_model()
     native = NativeProgram(model.program, 1)
-    good = batch_of(model.pages(1, 64), [(0, TOKENS[:20], 0)])
+    pages = model.pages(1, 64)
+    good = batch_of(pages, [(0, TOKENS[:20], 0)])
     wrong = {
         "tokens must be a int32": {"tokens": good.tokens.astype(np.int64)},
         "token ids must lie": {"tokens": good.tokens + np.int32(VOCABULARY)},
