@@ -59,6 +59,12 @@ class ReadyModel:
         return self.handle.tokenizer.eog_ids
 
     @property
+    def end_of_turn(self) -> int:
+        """The token that closes an answer in a prompt."""
+        end = self.handle.chat.end_of_turn
+        return min(self.end_ids, default=0) if end is None else end
+
+    @property
     def name(self) -> str:
         return self.handle.info.name
 

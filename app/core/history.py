@@ -49,6 +49,5 @@ class Histories:
     def _renewed(self, messages: tuple[Message, ...], model: ReadyModel) -> tuple[Message, ...]:
         placed = [i.document_id for m in messages for i in (*m.placement.documents, *m.placement.passages)]
         names = self._texts.names(placed)
-        end = min(model.end_ids, default=0)
-        renewed = recompose(model.chat, messages, self._texts.placed, names, end)
+        renewed = recompose(model.chat, messages, self._texts.placed, names, model.end_of_turn)
         return tuple(replace(m, tokens=c.tokens, placement=c.placement) for m, c in renewed)

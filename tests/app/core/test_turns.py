@@ -1,0 +1,345 @@
+"""Turns against an engine that follows a script; tokenizer, chat format, store and prompts are the real ones."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.conversations import ConversationStore
+from app.core.engine_events import EngineEvents
+from app.core.errors import UserError
+from app.core.events import TurnDone, TurnError, TurnStarted, TurnText, TurnWithdrawn
+from app.core.gate import ModelGate, ReadyModel
+from app.core.history import Histories
+from app.core.planning import Planner
+from app.core.prompt import history
+from app.core.settings import Settings
+from app.core.turns import Turns, TurnServices
+from engine.messages import (
+    Cancel,
+    Command,
+    ComputedRange,
+    ModelLoaded,
+    ReusedTokens,
+    Submit,
+    TokenDelta,
+    Tokens,
+    TurnFailed,
+    TurnFinished,
+    TurnRestored,
+    TurnTimings,
+)
+from rag import Library
+
+pytestmark = pytest.mark.model
+WAIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Handle:
+    """The parts of engine.loading.ModelHandle that turns use."""
+
+    tokenizer: Any
+    chat: Any
+    context: int
+    info: ModelLoaded
+
+
+@dataclass
+class ScriptedEngine:
+    """Answers a Submit with the ids of `answer`, then `ending`; holds after `hold_after` ids until cancelled."""
+
+    answer: Sequence[int]
+    emit: Callable[[Any], None]
+    hold_after: int | None = None
+    ending: str = "stop"
+    submitted: list[Submit] = field(default_factory=list)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    decode: Callable[[Sequence[int]], str] = str
+
+    def send(self, command: Command) -> None:
+        if isinstance(command, Cancel):
+            self.cancelled.set()
+        elif isinstance(command, Submit):
+            self.submitted.append(command)
+            threading.Thread(target=self._run, args=(command,)).start()
+
+    def _run(self, turn: Submit) -> None:
+        ids, name = list(self.answer), (turn.turn, turn.conversation)
+        self.emit(TurnRestored(*name, ReusedTokens(memory=turn.history_tokens), 0.0, 0.0))
+        ids = ids[: self.hold_after] if self.hold_after is not None else ids
+        for token in ids:
+            self.emit(TokenDelta(*name, self.decode([token]), (token,)))
+        reason = self.ending
+        if self.hold_after is not None:
+            assert self.cancelled.wait(WAIT_S)
+            reason = "cancelled"
+        if reason == "failed":
+            self.emit(TurnFailed(*name, "The engine broke.", "A reason.", "Do this."))
+            return
+        new = ComputedRange(len(turn.tokens) - turn.history_tokens, "new")
+        reused = ReusedTokens(memory=turn.history_tokens)
+        text = self.decode(ids)
+        self.emit(
+            TurnFinished(
+                *name, reason, text, Tokens.generated(ids), len(turn.tokens), reused, (new,), TurnTimings(), 0, 0
+            )
+        )
+
+
+class Desk:
+    """Turns with a store, an empty library and a scripted engine."""
+
+    def __init__(self, folder: Path, chat: Any, context: int = 8192) -> None:
+        self.store = ConversationStore(folder / "c.db")
+        self.library = Library(folder / "library")
+        self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        router = EngineEvents(self.events.put)
+        self.text_ids = chat.format.text_ids
+        self.end = chat.format.glue.end_of_turn
+        answer = [*self.text_ids("It is blue."), self.end]
+        self.engine = ScriptedEngine(answer, router.handle)
+        self.engine.decode = lambda ids: chat.decode([i for i in ids if i not in chat.end_ids])
+        info = ModelLoaded(Path("m"), "M", "llama", context, (), 0, 0, 64, "f", 0.0)
+        gate = ModelGate(lambda: Handle(chat.format._encoder, chat.format.glue, context, info))  # type: ignore[arg-type,return-value]
+        gate.handle_event(info)
+        self.gate = gate
+        planner = Planner(lambda: self.library, self.library.search, Settings)
+        self.turns = Turns(
+            TurnServices(
+                lambda: self.store,
+                lambda: self.library,
+                lambda: self.engine,  # type: ignore[arg-type,return-value]
+                Settings,
+                gate,
+                router,
+                planner,
+                Histories(lambda: self.store, planner.texts),
+                self.events.put,
+            )
+        )
+
+    def until(self, *kinds: type) -> Any:
+        while True:
+            event = self.events.get(timeout=WAIT_S)
+            if isinstance(event, kinds):
+                return event
+
+    def end_of_turn(self) -> Any:
+        return self.until(TurnDone, TurnError, TurnWithdrawn)
+
+    def close(self) -> None:
+        self.turns.close(WAIT_S)
+        self.library.close()
+        self.store.close()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, chat: Any) -> Iterator[Desk]:
+    made = Desk(tmp_path, chat)
+    yield made
+    made.close()
+
+
+def test_a_turn_is_stored_and_reported(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.store.set_draft(c.id, "Which colour?")
+    turn = desk.turns.ask(c.id, " Which colour? ")
+    started = desk.until(TurnStarted)
+    assert started.turn == turn
+    done = desk.end_of_turn()
+    question, answer = desk.store.messages(c.id)
+    assert done.message == answer
+    assert (question.text, answer.text, answer.state) == ("Which colour?", "It is blue.", "complete")
+    assert answer.tokens == Tokens.generated(desk.engine.answer), "the end token included"
+    assert desk.engine.submitted[0].tokens == question.tokens
+    assert answer.report is not None
+    assert answer.report.tokens.prompt == len(question.tokens)
+    assert desk.store.get(c.id).draft == ""
+    assert desk.store.get(c.id).title == "Which colour"
+    assert desk.turns.running() == {}
+
+
+def test_the_next_turn_splices_stored_ids(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.turns.ask(c.id, "Which colour?")
+    desk.end_of_turn()
+    stored = history(desk.store.messages(c.id))
+    desk.turns.ask(c.id, "Sure?")
+    desk.end_of_turn()
+    submit = desk.engine.submitted[1]
+    assert submit.tokens.ids[: len(stored)] == stored.ids
+    assert submit.tokens.roles[: len(stored)] == stored.roles
+    assert submit.history_tokens == len(stored) - 1, "the last sampled token has no KV"
+    assert submit.shared_tokens == desk.store.messages(c.id)[0].placement.shared_tokens > 0
+
+
+def test_stopping_keeps_what_was_answered_and_the_answer_can_go_on(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.engine.hold_after = 2
+    turn = desk.turns.ask(c.id, "Which colour?")
+    desk.until(TurnText)
+    desk.turns.cancel(turn)
+    message = desk.end_of_turn().message
+    assert message.state == "cancelled"
+    assert message.tokens.ids == tuple(desk.engine.answer[:2])
+    assert desk.store.computed(c.id)[1] == len(history(desk.store.messages(c.id))) - 1
+    desk.engine.hold_after = None
+    desk.engine.answer = desk.engine.answer[2:]
+    desk.turns.continue_answer(c.id)
+    assert desk.until(TurnStarted).continued
+    done = desk.end_of_turn().message
+    assert (done.text, done.state, done.id) == ("It is blue.", "complete", message.id)
+    assert desk.engine.submitted[1].tokens == desk.engine.submitted[0].tokens + message.tokens
+    with pytest.raises(UserError, match="complete"):
+        raise_error(desk, desk.turns.continue_answer(c.id))
+
+
+def raise_error(desk: Desk, turn: str) -> None:
+    event = desk.end_of_turn()
+    assert isinstance(event, TurnError)
+    raise event.error
+
+
+def test_partial_answers_are_stored_while_they_stream(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.core.answers.STORE_EVERY_S", 0.0)
+    c = desk.store.create()
+    desk.engine.hold_after = 3
+    turn = desk.turns.ask(c.id, "Which colour?")
+    for _ in range(3):
+        desk.until(TurnText)
+    found = wait_for(lambda: len(desk.store.messages(c.id)[-1].tokens) == 3, desk, c.id)
+    assert (found.state, found.text) == ("partial", desk.engine.decode(desk.engine.answer[:3]))
+    desk.turns.cancel(turn)
+    desk.end_of_turn()
+
+
+def wait_for(test: Callable[[], bool], desk: Desk, conversation: Any) -> Any:
+    waiting = threading.Event()
+    for _ in range(200):
+        if test():
+            break
+        waiting.wait(0.02)
+    return desk.store.messages(conversation)[-1]
+
+
+def test_a_failure_keeps_the_question(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.engine.ending = "failed"
+    desk.turns.ask(c.id, "Which colour?")
+    event = desk.end_of_turn()
+    assert isinstance(event, TurnError)
+    assert (event.error.what, event.error.next) == ("The engine broke.", "Do this.")
+    question, answer = desk.store.messages(c.id)
+    assert (question.text, answer.state, answer.text) == ("Which colour?", "failed", "It is blue.")
+    desk.engine.ending = "stop"
+    desk.turns.regenerate(c.id)
+    desk.end_of_turn()
+    assert [m.state for m in desk.store.messages(c.id)] == ["complete", "complete"]
+    assert desk.engine.submitted[1].tokens == question.tokens
+
+
+def test_regenerating_puts_the_old_answer_aside_and_changes_the_seed(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.turns.ask(c.id, "Which colour?")
+    first = desk.end_of_turn().message
+    desk.turns.regenerate(c.id)
+    second = desk.end_of_turn().message
+    assert second.id != first.id
+    assert [m.id for m in desk.store.messages(c.id)][1:] == [second.id]
+    assert desk.store.superseded_count(c.id) == 1
+    one, two = desk.engine.submitted
+    assert one.tokens == two.tokens
+    assert one.sampling.seed != two.sampling.seed
+
+
+def test_what_does_not_fit_stores_nothing_and_keeps_the_draft(tmp_path: Path, chat: Any) -> None:
+    desk = Desk(tmp_path, chat, context=100)
+    c = desk.store.create()
+    desk.turns.ask(c.id, "long " * 200)
+    event = desk.end_of_turn()
+    assert isinstance(event, TurnError)
+    assert event.message is None
+    assert "context" in event.error.what
+    assert desk.store.messages(c.id) == ()
+    assert desk.store.get(c.id).draft.startswith("long long")
+    assert desk.engine.submitted == []
+    desk.close()
+
+
+def test_one_turn_per_conversation_several_conversations(desk: Desk) -> None:
+    a, b = desk.store.create("a"), desk.store.create("b")
+    desk.engine.hold_after = 1
+    turns = [desk.turns.ask(c.id, "x") for c in (a, b)]
+    desk.until(TurnText)
+    desk.until(TurnText)
+    assert desk.turns.running() == {a.id: turns[0], b.id: turns[1]}
+    with pytest.raises(UserError, match="still answering"):
+        desk.turns.ask(a.id, "y")
+    for turn in turns:
+        desk.turns.cancel(turn)
+    desk.end_of_turn()
+    desk.end_of_turn()
+
+
+def test_stopping_while_the_model_loads_withdraws_the_question(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.gate.expect(Path("m"))
+    turn = desk.turns.ask(c.id, "Which colour?")
+    desk.turns.cancel(turn)
+    assert isinstance(desk.end_of_turn(), TurnWithdrawn)
+    assert desk.store.messages(c.id) == ()
+    assert desk.store.get(c.id).draft == "Which colour?"
+
+
+def test_a_question_waits_for_the_model(desk: Desk) -> None:
+    c = desk.store.create()
+    info = desk.gate.current().handle.info
+    desk.gate.expect(Path("m"))
+    desk.turns.ask(c.id, "Which colour?")
+    assert desk.engine.submitted == []
+    desk.gate.handle_event(info)
+    assert isinstance(desk.end_of_turn(), TurnDone)
+
+
+def test_an_answer_in_circles_is_ended(desk: Desk) -> None:
+    c = desk.store.create()
+    piece = desk.text_ids("The desk is a computer. ")
+    desk.engine.answer = [*piece] * 10
+    desk.engine.hold_after = len(desk.engine.answer)
+    desk.turns.ask(c.id, "Which colour?")
+    message = desk.end_of_turn().message
+    assert message.state == "complete"
+    assert message.report.finish_reason == "repetition"
+
+
+def test_another_tokenizer_gets_new_ids_once(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.turns.ask(c.id, "Which colour?")
+    desk.end_of_turn()
+    before = history(desk.store.messages(c.id))
+    desk.store.set_computed(c.id, "ids of another tokenizer", 77)
+    desk.turns.ask(c.id, "Sure?")
+    desk.end_of_turn()
+    submit = desk.engine.submitted[1]
+    assert submit.history_tokens == 0
+    assert submit.tokens.ids[: len(before)] == before.ids, "same text, same tokenizer after all"
+    assert set(submit.tokens.roles) == {0}
+    identity = ReadyModel.of(desk.gate.current().handle).identity
+    assert desk.store.computed(c.id)[0] == identity
+
+
+def test_a_conversation_of_another_process_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    c = desk.store.create()
+    with desk.store.lease(c.id):
+        monkeypatch.setattr("os.getpid", lambda: 1)
+        desk.turns.ask(c.id, "x")
+        event = desk.end_of_turn()
+        monkeypatch.undo()
+    assert isinstance(event, TurnError)
+    assert "another Pagekeep" in event.error.what
+    assert desk.store.messages(c.id) == ()
