@@ -90,7 +90,8 @@ class Desktop(QObject):
         save_state(self._state_file, state)
         self.tasks.close()
         try:
-            self.workspace.close(CLOSE_SECONDS)
+            if self.workspace.has_begun:
+                self.workspace.close(CLOSE_SECONDS)
         except Exception:
             log.exception("closing failed")
         log.info("closed in %.2f s", time.monotonic() - begun)

@@ -25,6 +25,10 @@ class Late:
         self._thread.start()
 
     @property
+    def has_begun(self) -> bool:
+        return self._thread.ident is not None
+
+    @property
     def is_ready(self) -> bool:
         return self._done.is_set()
 

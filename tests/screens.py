@@ -91,8 +91,9 @@ def answer(driver: Driver, question: str, camera: Camera | None = None, name: st
 
 
 def best_citation(driver: Driver) -> object:
-    """A citation of the newest answer, checked ones first."""
-    cited = [c for c in driver.window.chat.transcript.answers[-1].message.citations if c.ranges]
+    """A citation of the answers on the screen, checked ones first."""
+    answers = driver.window.chat.transcript.answers
+    cited = [c for answer in answers for c in answer.message.citations if c.ranges]
     order = ("exact", "altered", "matched")
     return min(cited, key=lambda c: order.index(c.verified), default=None) if cited else None
 
@@ -167,6 +168,9 @@ def dialogs(driver: Driver, camera: Camera) -> None:
     window.conversations.list.setCurrentIndex(window.conversations.rows.index(1))
     window.conversations.delete()
     camera.take("11-undo")
+    shown = window.conversations.rows.rowCount()
+    driver.desktop.toasts._action.click()
+    driver.until(lambda: window.conversations.rows.rowCount() > shown, "undo did nothing")
 
 
 def main() -> int:

@@ -273,7 +273,7 @@ class ChatController(QObject):
         return self.on_screen == conversation
 
     def _failed(self, error: Exception) -> None:
-        self._panel.show_error(as_user_error(error))
+        self._panel.show_failure(error)
 
     def _connect(self) -> None:
         bus, panel = self._services.events, self._panel

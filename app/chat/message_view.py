@@ -34,7 +34,7 @@ class QuestionView(QWidget):
         text = RichText(theme)
         text.setPlainText(message.text)
         natural = max(text.fontMetrics().horizontalAdvance(line) for line in message.text.split("\n"))
-        bubble.setMaximumWidth(natural + 34)
+        bubble.setMaximumWidth(natural + 31)
         inside = QVBoxLayout(bubble)
         inside.setContentsMargins(14, 9, 14, 9)
         inside.addWidget(text)

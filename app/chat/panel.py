@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from app.chat.composer import Composer
 from app.chat.header import Header
 from app.chat.transcript import Transcript
-from app.core.errors import UserError
+from app.core.errors import UserError, as_user_error
 from app.core.records import Conversation
 from app.models.offer import ModelOffer
 from app.services import Services
@@ -59,6 +59,9 @@ class ChatPanel(QWidget):
     def show_model_error(self, error: Exception) -> None:
         self.show_model(False)
         self.offer.show_error(error)
+
+    def show_failure(self, error: Exception) -> None:
+        self.show_error(as_user_error(error))
 
     def show_error(self, error: UserError, again: Callable[[], object] | None = None) -> None:
         """Above the composer, until it is dismissed or the next question is sent."""

@@ -57,6 +57,7 @@ class RichText(QTextBrowser):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
+        self.setAcceptDrops(False)
         self.document().setDocumentMargin(0)
         self.document().setIndentWidth(22)
         self.document().setDefaultStyleSheet(prose_css(theme))

@@ -18,6 +18,7 @@ from app.chat.message_view import AnswerView, QuestionView
 from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import Message
+from app.widgets.announce import announce
 from app.widgets.theme import Theme
 
 COLUMN_WIDTH = 820
@@ -112,6 +113,7 @@ class Transcript(QScrollArea):
         if self._live is not None:
             self._live.finish(message)
             self._live = None
+            announce(self, f"Answer: {message.text}")
 
     def fail(self, message: Message, error: UserError, retry: Callable[[], object]) -> None:
         """The answer as far as it came, with the reason below it."""

@@ -20,6 +20,7 @@ def _connect_features(window: Window) -> None:
     conversations.new_wanted.connect(window.new_conversation)
     conversations.trash_wanted.connect(dialogs.trash)
     conversations.loaded.connect(window.conversations_loaded)
+    conversations.failed.connect(chat.show_failure)
     conversations.renamed.connect(window.put_conversation)
     library.open_wanted.connect(window.open_document)
     library.ask_wanted.connect(window.ask_about)

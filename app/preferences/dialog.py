@@ -44,7 +44,7 @@ class Number:
 
 
 _SAMPLING = (
-    Number("Temperature", "temperature", 0, 2, 0.05, hint="0 always takes the likeliest word"),
+    Number("Temperature", "temperature", 0, 2, 0.05, hint="0: always the likeliest"),
     Number("Top-k", "top_k", 0, 1000, hint="0: no limit"),
     Number("Top-p", "top_p", 0.01, 1, 0.01),
     Number("Min-p", "min_p", 0, 1, 0.01),

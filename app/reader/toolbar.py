@@ -34,6 +34,7 @@ class ReaderToolbar(QWidget):
         self.name.setProperty("role", "title")
         self.page = QLineEdit(alignment=Qt.AlignmentFlag.AlignCenter)
         self.page.setFixedWidth(64)
+        self.page.setAcceptDrops(False)
         self.page.setAccessibleName("Page (printed label)")
         self.page.setToolTip("Printed page label or number")
         self.page.returnPressed.connect(lambda: self.page_entered.emit(self.page.text().strip()))
@@ -104,6 +105,7 @@ class ReaderToolbar(QWidget):
 
     def _make_search_row(self) -> QWidget:
         self._words = QLineEdit(placeholderText="Search in the document", clearButtonEnabled=True)
+        self._words.setAcceptDrops(False)
         self._words.setAccessibleName("Search in the document")
         self._words.textChanged.connect(self.search_for)
         self._words.returnPressed.connect(lambda: self.next_found.emit(1))

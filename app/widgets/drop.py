@@ -33,6 +33,9 @@ class DropTarget(QWidget):
         kind = event.type()
         if kind == QEvent.Type.DragEnter and isinstance(event, QDragEnterEvent):
             return self._enter(event)
+        if kind == QEvent.Type.DragMove and self.isVisible():
+            event.accept()
+            return True
         if kind == QEvent.Type.DragLeave:
             self.hide()
         elif kind == QEvent.Type.Drop and isinstance(event, QDropEvent):

@@ -31,6 +31,7 @@ class ConversationsPanel(QWidget):
     chosen: a conversation was selected (argument: Conversation).
     new_wanted: the reader wants a new conversation.
     renamed: title or place of a conversation was read anew (argument: Conversation).
+    failed: the list could not be read (argument: the exception).
     loaded: the list was read for the first time.
     """
 
@@ -38,6 +39,7 @@ class ConversationsPanel(QWidget):
     new_wanted = Signal()
     trash_wanted = Signal()
     renamed = Signal(object)
+    failed = Signal(object)
     loaded = Signal()
 
     def __init__(self, services: Services) -> None:
@@ -49,6 +51,7 @@ class ConversationsPanel(QWidget):
         self.list = RowList(services.theme, "Conversations")
         self.list.setModel(self.rows)
         self.search = QLineEdit(placeholderText="Search conversations", clearButtonEnabled=True)
+        self.search.setAcceptDrops(False)
         self.search.setAccessibleName("Search titles and messages")
         self.search.setToolTip("Search titles and messages (Ctrl+K)")
         self._new = QToolButton(toolTip="New conversation (Ctrl+N)", iconSize=QSize(18, 18))
@@ -65,7 +68,7 @@ class ConversationsPanel(QWidget):
     # --- content ----------------------------------------------------------------------------------
     def reload(self) -> None:
         workspace = self._services.workspace
-        self._services.tasks.read(lambda: workspace.conversations.list(), self._show_list)
+        self._services.tasks.read(lambda: workspace.conversations.list(), self._show_list, self.failed.emit)
 
     def select(self, conversation: ConversationId) -> None:
         """Makes it the current one, as a click would; the list must hold it."""
