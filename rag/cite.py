@@ -48,17 +48,26 @@ def cite(answer: str, passages: Sequence[Passage] | Mapping[int, Passage], libra
 
 
 def claims(answer: str) -> list[Claim]:
-    """The answer's sentences; a marker belongs to the sentence it stands in or right behind."""
+    """The answer's sentences; a marker belongs to the sentence it stands in or right behind, at the start of a line
+    to the one that follows."""
     plain = MARKER.sub(lambda match: " " * len(match[0]), answer)
     spans = sentences(plain)
     marked: dict[int, list[tuple[int, Span]]] = {}
     for match in MARKER.finditer(answer):
-        owner = max((n for n, (start, _) in enumerate(spans) if start <= match.start()), default=0)
+        owner = _owner(plain, spans, match)
         numbers = [int(part) for part in re.split(r"[,;]", match[1])]
         marked.setdefault(owner, []).extend((number, match.span()) for number in numbers)
     if not spans:
         return [Claim((0, 0), tuple(marked.get(0, ())), ())] if marked else []
     return [Claim(span, tuple(marked.get(n, ())), _quotes(plain, span)) for n, span in enumerate(spans)]
+
+
+def _owner(plain: str, spans: Sequence[Span], marker: re.Match[str]) -> int:
+    line = plain.rfind("\n", 0, marker.start()) + 1
+    following = next((n for n, (start, _) in enumerate(spans) if start >= marker.end()), None)
+    if following is not None and not plain[line : spans[following][0]].strip(" \t*-•"):
+        return following
+    return max((n for n, (start, _) in enumerate(spans) if start <= marker.start()), default=0)
 
 
 def _quotes(text: str, span: Span) -> tuple[Span, ...]:
@@ -80,19 +89,19 @@ class _Checker:
                 yield self._not_found(number, span)
         supported = False
         for number in known:
-            evidence = self._best(claim, [number])
+            evidence = self._best(claim, [number], marked=True)
             supported = supported or bool(evidence)
             yield from evidence or [self._not_found(number, claim.span)]
         if not supported:
-            yield from self._best(claim, [number for number in self.passages if number not in known])
+            yield from self._best(claim, [number for number in self.passages if number not in known], marked=False)
 
-    def _best(self, claim: Claim, numbers: Sequence[int]) -> list[Citation]:
+    def _best(self, claim: Claim, numbers: Sequence[int], marked: bool) -> list[Citation]:
         """What bears the claim out among the passages: its quotes, else the sentence as a whole."""
         quoted = [(span, self.evidences.copied(self._text(span), numbers)) for span in claim.quotes]
         found = [self._citation(span[0], evidence) for span, evidence in quoted if evidence]
         if found:
             return found
-        evidence = self.evidences.best(self._text(claim.span), numbers)
+        evidence = self.evidences.best(self._text(claim.span), numbers, marked)
         return [self._citation(claim.span[0], evidence)] if evidence else []
 
     def _text(self, span: Span) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
+from typing import NamedTuple
 
 from rag.sentences import IDEOGRAPH, WORD, Span, sentences
 from rag.stop_words import STOP_WORDS
@@ -18,12 +19,14 @@ from rag.types import Verdict
 COPIED_WORDS = 6
 COPIED_CONTENT = 3  # of them that are no stop words
 ALTERED_RATIO = 0.75
-AGREEMENT = 0.5  # of the weight of the content words
+AGREEMENT = 0.6  # of the weight of the content words
 SHARED_WORDS = 3
-SHORT_AGREEMENT = 0.75  # for sentences that share only two
+SHORT_AGREEMENT = 0.75  # for sentences that share only two, or only one with the passage they are marked with
 LOOKED_AT = 8  # passages compared word by word
 ENOUGH_ALONE = 0.9  # a sentence with this part of what two give is cited alone
 SUFFIX = re.compile(r"(?:ations?|ings?|edly|ed|ies|es|s|ly|e|y)$")
+NUMBER = re.compile(r"\d+(?:[.,:/x×-]\d+)*")
+ABOUT_ANSWERING = frozenset({"answer", "question", "passag", "text", "follow"})  # stems that say nothing by themselves
 SPACE = re.compile(r"\s+")
 
 
@@ -61,6 +64,11 @@ def stem(form: str) -> str | None:
     return form if len(form) < 5 or form[0].isdigit() else SUFFIX.sub("", form)
 
 
+class Sentence(NamedTuple):
+    span: Span
+    stems: frozenset[str]
+
+
 @dataclass(frozen=True)
 class Source:
     text: str
@@ -74,9 +82,11 @@ class Source:
         return frozenset(s for s in self.words.stems if s)
 
     @cached_property
-    def sentences(self) -> list[tuple[Span, frozenset[str]]]:
-        spans = sentences(self.text)
-        return [(span, content(self.text[slice(*span)])) for span in spans]
+    def sentences(self) -> list[Sentence]:
+        return [Sentence(span, content(self.text[slice(*span)])) for span in sentences(self.text)]
+
+    def numbers(self, span: Span) -> set[str]:
+        return set(NUMBER.findall(self.text, *span))
 
 
 def content(text: str) -> frozenset[str]:
@@ -90,9 +100,13 @@ class Evidences:
         self._sources = {number: Source(text) for number, text in texts.items()}
         self._frequency = Counter(s for source in self._sources.values() for s in source.stems)
 
-    def best(self, claim: str, numbers: Sequence[int]) -> Evidence | None:
-        """The strongest evidence for a sentence: a copy before a near copy before agreement."""
-        return self.copied(claim, numbers) or self.agreeing(claim, numbers)
+    def best(self, claim: str, numbers: Sequence[int], marked: bool) -> Evidence | None:
+        """The strongest evidence for a sentence: a copy before a near copy before agreement.
+
+        Args:
+            marked: the sentence names these passages itself; then it may agree in a single word ("640x480 [4]").
+        """
+        return self.copied(claim, numbers) or self.agreeing(claim, numbers, marked)
 
     def copied(self, claim: str, numbers: Sequence[int]) -> Evidence | None:
         """A part of at least six words that stands in a passage verbatim, else nearly."""
@@ -105,13 +119,15 @@ class Evidences:
         # A sentence copied with a word changed is altered, however long the part before or after that word.
         return whole if whole and (run is None or whole.strength > run.strength) else run
 
-    def agreeing(self, claim: str, numbers: Sequence[int]) -> Evidence | None:
+    def agreeing(self, claim: str, numbers: Sequence[int], marked: bool = False) -> Evidence | None:
         """The one or two neighbouring sentences that share most of the claim's content words and all its numbers."""
         if claim.rstrip().endswith("?"):
             return None
         words = Words.of(claim)
         near = self._nearest(words, numbers)
-        found = [e for number in near for e in self._agreements(claim, words, number)]
+        found = [
+            e for number in near for e in self._agreements(claim, words, number, 1 if marked else SHARED_WORDS - 1)
+        ]
         return max(found, key=lambda evidence: evidence.strength, default=None)
 
     def _weight(self, stems: Iterable[str]) -> float:
@@ -152,19 +168,20 @@ class Evidences:
                 best = found if best is None or found.strength > best.strength else best
         return best
 
-    def _agreements(self, claim: str, words: Words, number: int) -> Iterator[Evidence]:
-        stems = {s for s in words.stems if s}
+    def _agreements(self, claim: str, words: Words, number: int, least_shared: int) -> Iterator[Evidence]:
+        source = self._sources[number]
+        stems = {s for s in words.stems if s and s not in ABOUT_ANSWERING}
         whole = self._weight(stems)
-        figures = {s for s in stems if s[0].isdigit()}
-        for span, theirs, factor in windows(self._sources[number].sentences):
+        figures = set(NUMBER.findall(claim))
+        for span, theirs, factor in windows(source.sentences):
             shared = stems & theirs
             part = self._weight(shared) / whole if whole else 0.0
             least = AGREEMENT if len(shared) >= SHARED_WORDS else SHORT_AGREEMENT
-            if len(shared) >= SHARED_WORDS - 1 and part >= least and figures <= theirs:
+            if len(shared) >= least_shared and part >= least and figures <= source.numbers(span):
                 yield Evidence(number, "matched", span, (0, len(claim.rstrip())), part * factor)
 
 
-def windows(parts: Sequence[tuple[Span, frozenset[str]]]) -> Iterator[tuple[Span, frozenset[str], float]]:
+def windows(parts: Sequence[Sentence]) -> Iterator[tuple[Span, frozenset[str], float]]:
     """Sentences alone and in neighbouring pairs; pairs count for less."""
     for position, (span, stems) in enumerate(parts):
         yield span, stems, 1.0

@@ -76,6 +76,8 @@ def test_a_paraphrase_is_matched_to_its_sentence(library: Library, context: list
         "Deleted conversations stay restorable from the trash for 45 days.",  # a number the text does not have
         "The moon is made of green cheese and orbits the harbour.",
         "Yes.",
+        "The answer to this question is:",
+        "Guests pay a deposit of 2.0 euros for the card.",
         "How long is a deleted conversation kept in the trash?",
         "",
     ],
@@ -119,6 +121,26 @@ def test_a_marker_behind_the_full_stop_belongs_to_the_sentence_before() -> None:
     first, second = claims("The first. [1] The second [2][3].")
     assert [number for number, _ in first.markers] == [1]
     assert [number for number, _ in second.markers] == [2, 3]
+
+
+def test_a_marker_at_the_start_of_a_line_belongs_to_what_follows() -> None:
+    first, second, third = claims("The answer is:\n\n[1] Guests pay 20 euros.\n- [2] Nothing else.")
+    assert [len(claim.markers) for claim in (first, second, third)] == [0, 1, 1]
+    assert (second.markers[0][0], third.markers[0][0]) == (1, 2)
+
+
+def test_a_single_word_is_matched_only_in_the_passage_it_is_marked_with(
+    library: Library, context: list[Passage]
+) -> None:
+    (citation,) = cite("Mondays [3]", context, library)
+    assert (citation.verified, citation.marker) == ("matched", 3)
+    assert stored(library, citation).startswith("It is closed on Mondays")
+    assert cite("Mondays", context, library) == []
+
+
+def test_words_about_answering_do_not_hide_the_answer(library: Library, context: list[Passage]) -> None:
+    (citation,) = cite("The answer to this question is: 20 euros.", context, library)
+    assert (citation.verified, citation.marker) == ("matched", 2)
 
 
 def test_a_markdown_link_is_no_marker() -> None:
