@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.core.paths import Paths
 from app.engine_bridge import EngineBridge
+from app.frame.signals import SignalWatch
 from app.frame.state import WindowState, load_state, save_state
 from app.late import Late
 from app.services import Services
@@ -121,11 +122,14 @@ def run() -> int:
     previous = sys.excepthook
     sys.excepthook = _excepthook(desktop, previous)
     desktop.ended.connect(application.quit)
+    signals = SignalWatch(desktop.window.close, desktop) if os.name == "posix" else None
     desktop.show()
     log.info("window shown in %.0f ms", (time.perf_counter() - started) * 1000)
     watchdog = _watchdog()
     status = application.exec()
     sys.excepthook = previous
+    if signals is not None:
+        signals.stop()
     if watchdog is not None:
         for stall in watchdog.stop():
             log.warning("main thread was away for %.0f ms at\n%s", stall.seconds * 1000, stall.where)
