@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -69,12 +70,16 @@ class Library:
     ) -> Document:
         """Takes a PDF in and returns when it is complete; a file already there is returned at once.
 
-        A killed or cancelled import is gone on with when the file is added again. A trashed document is restored.
-        Of a file that needs a password an unprotected copy is kept. Callbacks come on the calling thread.
+        A killed or cancelled import is gone on with when the file, or the library's copy of it, is added again. A
+        trashed document is restored. Of a file that needs a password an unprotected copy is kept. Callbacks come on
+        the calling thread.
 
         Errors: DocumentError (nothing is left in the library), IntakeCancelled (what was read is kept).
         """
         path = Path(path)
+        own = self._documents("file = ?2", path.name) if path.parent == self._shelf.files else []
+        if own:
+            return self._complete(self._job(own[0], on_progress, cancelled))
         inspect.check_is_pdf(path)
         cancelled = cancelled or _never
         job = Job(path, ingest.file_hash(path, cancelled), password, on_progress or _ignore, cancelled)
@@ -176,6 +181,8 @@ class Library:
                 records.remove_document(self._shelf.db, document_id)
             self._shelf.vectors.remove(document.sha256)
             document.path.unlink(missing_ok=True)
+            with suppress(PermissionError):  # Windows keeps open files
+                self._lock(document.sha256).unlink(missing_ok=True)
 
     def _documents(self, where: str, *values: object) -> list[Document]:
         embedder = self._shelf.embedder.name if self._shelf.embedder else ""

@@ -32,8 +32,12 @@ TERM = re.compile(r"\w+(?:[^\w\s]+\w+)*")
 
 @dataclass(frozen=True)
 class Weights:
-    """Parts of the sum. Words and vectors weigh about the same, each at two sizes of text; over the development
-    set any choice near these gives the same recall (see `rag.evaluate`)."""
+    """Parts of the sum: words and vectors weigh about the same, each at two sizes of text.
+
+    Recall by page @1 / @5 / @10 on the development set (24 questions, 3 PDFs searched together): page words 0.58 /
+    0.71 / 0.79, window words 0.67 / 0.71 / 0.75, window vectors 0.62 / 0.75 / 0.79, passage vectors 0.50 / 0.62 /
+    0.71, all with these weights 0.75 / 0.88 / 0.88; 0.5 to 1.0 for the vectors moves one question at most.
+    """
 
     pages: float = 0.5
     windows: float = 0.5

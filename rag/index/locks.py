@@ -18,17 +18,32 @@ RETRY_SECONDS = 0.1
 def exclusive(path: Path, cancelled: Callable[[], bool]) -> Iterator[None]:
     """Holds the lock file's lock; waits for another holder, and raises `IntakeCancelled` if told to while waiting.
 
-    Each use opens the file anew, so it also keeps threads of one process apart.
+    Each use opens the file anew, so it also keeps threads of one process apart. A holder may remove the file.
     """
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    handle = _locked(path, cancelled)
     try:
-        while not _try_lock(handle):
-            if cancelled():
-                raise IntakeCancelled(str(path))
-            time.sleep(RETRY_SECONDS)
         yield
     finally:
         os.close(handle)
+
+
+def _locked(path: Path, cancelled: Callable[[], bool]) -> int:
+    while True:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        if _try_lock(handle) and _is_still(path, handle):
+            return handle
+        os.close(handle)
+        if cancelled():
+            raise IntakeCancelled(str(path))
+        time.sleep(RETRY_SECONDS)
+
+
+def _is_still(path: Path, handle: int) -> bool:
+    """False when the last holder has removed the file: then others may lock a new one of its name."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _try_lock(handle: int) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from assets import sample_pdf
-from rag import DocumentError, Library
+from rag import DocumentError, IntakeCancelled, Library
 from tests.rag import pdf_files
 
 
@@ -81,6 +81,19 @@ def test_the_stored_copy_of_a_protected_file_opens_without_password(library: Lib
     stored = pypdfium2.PdfDocument(library.add(path, password="secret").path)
     assert len(stored) == 2
     stored.close()
+
+
+def test_an_unfinished_protected_file_goes_on_from_the_stored_copy(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "locked.pdf"
+    path.write_bytes(pdf_files.encrypted(pdf_files.pdf_bytes(pdf_files.book(60)), "secret"))
+    seen: list[int] = []
+    with pytest.raises(IntakeCancelled):
+        library.add(path, lambda p: seen.append(p.done), lambda: 40 in seen, password="secret")
+    (document,) = library.documents()
+    assert document.state == "importing"
+    done = library.add(document.path)
+    assert (done.id, done.name, done.state) == (document.id, "locked.pdf", "words")
+    assert len(library.documents()) == 1
 
 
 def test_owner_lock_opens(library: Library, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_trash_restore_and_purge(library: Library, sample: Document) -> None:
     assert library.search("deposit")[0].page_label == "1"
     library.purge(sample.id)
     assert library.documents(include_trashed=True) == []
-    assert list((library.folder / "files").iterdir()) == []
+    assert [path.name for path in library.folder.rglob(f"{sample.sha256}*")] == []
     with pytest.raises(DocumentError):
         library.document(sample.id)
 
