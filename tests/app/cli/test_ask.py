@@ -1,0 +1,188 @@
+"""`pagekeep ask` end to end with the starter model; each turn is a process of its own."""
+
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from app.core.conversations import ConversationStore
+from app.core.prompt import history
+from assets import sample_pdf
+from tests.rag import pdf_files
+
+pytestmark = [pytest.mark.model, pytest.mark.slow]
+
+# Tokens of the starter model: its template's text between an answer and the next question ("\n<|im_start|>user\n",
+# with "<|im_end|>" before it when the answer was cut), behind a question ("<|im_end|>\n<|im_start|>assistant\n"),
+# and of the second question itself.
+GLUE, GLUE_AFTER_CUT, ANSWER_OPEN = 4, 5, 6
+SECOND, SECOND_TOKENS = "And on the third page?", 6
+LAST_SAMPLED = 1
+
+# Runs the command line and counts every row that goes through the model.
+COUNTING = """
+import sys
+from kernels.native_program import NativeProgram
+rows, step = [0], NativeProgram.step
+def counting(self, batch):
+    result = step(self, batch)
+    rows[0] += len(batch.tokens) if result.completed else 0
+    return result
+NativeProgram.step = counting
+from app.main import main
+status = main(sys.argv[1:])
+print("rows", rows[0], file=sys.stderr)
+sys.exit(status)
+"""
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    return pdf_files.write_pdf(tmp_path / "long.pdf", pdf_files.book(4))
+
+
+def stored(pagekeep, name: str):
+    store = ConversationStore(pagekeep.home / "data" / "conversations.db")
+    conversation = store.find(name)
+    messages = store.messages(conversation.id) if conversation else ()
+    store.close()
+    return messages
+
+
+def test_a_new_process_computes_last_token_glue_and_question(pagekeep, book: Path, starter_model: Path) -> None:
+    common = ("--conversation", "c", "--model", starter_model, "--max-tokens", 9, "--temperature", 0, "--json")
+    first = pagekeep("ask", book, "-q", "Which word is on page two?", *common).json
+    assert first["mode"] == "whole"
+    assert first["tokens"]["reused"] == {"memory": 0, "disk": 0, "of_which_shared": 0}
+    assert first["tokens"]["computed"] == [{"tokens": first["tokens"]["prompt"], "reason": "new"}]
+    before = len(history(stored(pagekeep, "c")))
+    assert before == first["tokens"]["prompt"] + first["tokens"]["generated"]
+
+    done = pagekeep("ask", book, "-q", SECOND, *common, program=("-c", COUNTING))
+    second = done.json
+    glue = GLUE_AFTER_CUT if first["finish_reason"] == "length" else GLUE
+    new = glue + SECOND_TOKENS + ANSWER_OPEN
+    assert second["tokens"]["prompt"] == before + new
+    assert second["tokens"]["reused"]["disk"] == before - LAST_SAMPLED
+    assert second["tokens"]["reused"]["memory"] == 0
+    shared = stored(pagekeep, "c")[0].placement.shared_tokens
+    assert second["tokens"]["reused"]["of_which_shared"] == shared > 300
+    assert second["tokens"]["computed"] == [
+        {"tokens": LAST_SAMPLED, "reason": "last sampled"},
+        {"tokens": new, "reason": "new"},
+    ]
+    generated = second["tokens"]["generated"]
+    (rows,) = [int(line.split()[1]) for line in done.err.splitlines() if line.startswith("rows ")]
+    assert rows == LAST_SAMPLED + new + generated - 1, "the last sampled token is not fed to the model"
+    assert second["bytes_read"] > 0
+
+
+def test_keys_and_citation(pagekeep, starter_model: Path) -> None:
+    command = ("ask", sample_pdf(), "-q", "What is the deposit for a day card?", "--mode", "retrieve")
+    done = pagekeep(*command, "--model", starter_model, "--max-tokens", 40, "--temperature", 0, "--json").json
+    assert set(done) >= {"answer", "citations", "tokens", "timings_ms"}
+    assert set(done["tokens"]) == {"prompt", "reused", "computed", "generated"}
+    times = {"queue", "retrieve", "restore", "remove", "prefill", "first_token", "decode", "save"}
+    assert set(done["timings_ms"]) == times
+    assert done["timings_ms"]["retrieve"] > 0
+    assert done["mode"] == "passages"
+    for citation in done["citations"]:
+        assert set(citation) >= {"document", "ranges", "quote", "verified"}
+        assert citation["verified"] in ("exact", "altered", "matched", "not_found")
+        for part in citation["ranges"]:
+            assert set(part) == {"page_index", "page_label", "char_start", "char_count"}
+
+
+def test_the_cited_range_is_the_quote_on_the_page(pagekeep, starter_model: Path) -> None:
+    import pypdfium2
+
+    command = ("ask", sample_pdf(), "-q", "What is the deposit for a day card?", "--model", starter_model)
+    done = pagekeep(*command, "--max-tokens", 40, "--temperature", 0, "--json").json
+    assert "20 euros" in done["answer"]
+    citation = next(c for c in done["citations"] if c["ranges"])
+    pdf = pypdfium2.PdfDocument(sample_pdf())
+    texts = [
+        pdf[r["page_index"]].get_textpage().get_text_range(r["char_start"], r["char_count"]) for r in citation["ranges"]
+    ]
+    pdf.close()
+    assert " ".join(" ".join(texts).split()) == citation["quote"]
+
+
+def test_the_first_minute(pagekeep, starter_model: Path) -> None:
+    models = pagekeep.home / "data" / "models"
+    models.mkdir(parents=True)
+    shutil.copy(starter_model, models)
+    done = pagekeep("start")
+    assert done.status == 0
+    assert "20 euros" in done.out
+    assert "pagekeep-sample.pdf, page 1" in done.out
+    assert "pagekeep ask" in done.err, "there is no display here"
+
+
+def test_on_the_terminal(pagekeep, starter_model: Path) -> None:
+    command = ("ask", sample_pdf(), "-q", "What is the deposit for a day card?", "--model", starter_model)
+    done = pagekeep(*command, "--max-tokens", 40, "--temperature", 0)
+    assert done.status == 0
+    assert "tokens reused" in done.out
+    assert "pagekeep-sample.pdf, page " in done.out
+    assert "Traceback" not in done.err
+
+
+def test_killed_while_answering_keeps_the_answer_and_goes_on(pagekeep, book: Path, starter_model: Path) -> None:
+    common = ("--conversation", "c", "--model", starter_model, "--temperature", 0)
+    process = pagekeep.start("ask", book, "-q", "Tell a long story.", *common, "--max-tokens", 400)
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.read(1)
+        deadline = time.monotonic() + 60
+        while len(stored(pagekeep, "c")[-1].tokens) < 5 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    answer = stored(pagekeep, "c")[-1]
+    assert answer.state == "partial"
+    assert len(answer.tokens) >= 5
+    before = len(history(stored(pagekeep, "c")))
+    done = pagekeep("ask", "-q", SECOND, *common, "--max-tokens", 4, "--json").json
+    assert done["tokens"]["prompt"] == before + GLUE_AFTER_CUT + SECOND_TOKENS + ANSWER_OPEN
+    assert done["tokens"]["reused"]["disk"] > 0, "sealed pages were written while it answered"
+
+
+def test_interrupted_keeps_the_answer(pagekeep, starter_model: Path) -> None:
+    command = ("ask", "-q", "Tell a long story.", "--conversation", "c", "--model", starter_model)
+    with pagekeep.start(*command, "--max-tokens", 2000) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    answer = stored(pagekeep, "c")[-1]
+    assert answer.state == "cancelled"
+    assert answer.text
+
+
+def test_a_conversation_that_another_process_continues_is_refused(pagekeep, starter_model: Path) -> None:
+    store = ConversationStore(pagekeep.home / "data" / "conversations.db")
+    conversation = store.create("c")
+    with store.lease(conversation.id):
+        error = pagekeep("ask", "-q", "Hi", "--conversation", "c", "--model", starter_model, "--json").error
+    assert "another Pagekeep" in error["what"]
+    assert store.messages(conversation.id) == ()
+    store.close()
+
+
+def test_the_cache_knows_the_conversation(pagekeep, book: Path, starter_model: Path) -> None:
+    command = ("ask", book, "-q", "Which word?", "--conversation", "c", "--model", starter_model)
+    tokens = pagekeep(*command, "--max-tokens", 3, "--json").json["tokens"]
+    (entry,) = pagekeep("cache", "ls", "--json").json["conversations"]
+    assert entry["title"] == "c"
+    assert entry["tokens"] == entry["tokens_saved"] == tokens["prompt"] + tokens["generated"] - 1
+    assert pagekeep("cache", "verify", "--json").json["damaged"] == []
+
+
+def test_overflow_is_told_and_stores_nothing(pagekeep, book: Path, starter_model: Path) -> None:
+    command = ("ask", book, "-q", "Which?", "--mode", "whole", "--ctx", 256, "--conversation", "c")
+    error = pagekeep(*command, "--model", starter_model, "--json").error
+    assert "tokens" in error["what"]
+    assert "long.pdf" in error["why"]
+    assert stored(pagekeep, "c") == ()

@@ -1,0 +1,136 @@
+"""Commands that need no model, and what is told when something is wrong."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from app.core.conversations import ConversationStore
+from assets import sample_pdf
+from tests.rag import pdf_files
+
+
+def test_without_a_display_the_window_is_refused_with_a_way_on(pagekeep) -> None:
+    done = pagekeep()
+    assert done.status == 2
+    assert "pagekeep ask" in done.err
+    assert done.out == ""
+
+
+def test_wrong_usage_is_told_as_json(pagekeep) -> None:
+    assert "--question" in pagekeep("ask", "--json").error["why"]
+    assert "pagekeep --help" in pagekeep("dance", "--json").error["next"]
+    assert pagekeep("ask").status == 2
+
+
+def test_starting_is_light() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, app.main, app.cli.commands; print([m for m in sys.modules if m in ('torch', 'numpy', 'PySide6')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_index_from_add_to_search(pagekeep) -> None:
+    (added,) = pagekeep("index", "add", sample_pdf(), "--words-only", "--json").json["documents"]
+    assert added["document"] == "pagekeep-sample.pdf"
+    assert added["page_count"] == 10
+    assert pagekeep("index", "ls", "--json").json["documents"] == [added]
+    hits = pagekeep("index", "search", "trash 30 days", "--top", "3", "--json").json["hits"]
+    assert 0 < len(hits) <= 3
+    best = hits[0]
+    assert {"document", "page_index", "pages", "score", "text", "char_start", "char_count"} <= set(best)
+    assert "trash for 30 days" in best["text"]
+    assert best["page_index"] == 5
+    assert best["page_index"] in best["pages"]
+    assert [h["score"] for h in hits] == sorted((h["score"] for h in hits), reverse=True)
+    only = pagekeep("index", "search", "trash", "--document", "pagekeep-sample.pdf", "--json").json["hits"]
+    assert {hit["document"] for hit in only} == {"pagekeep-sample.pdf"}
+    assert "unknown.pdf" in str(pagekeep("index", "search", "x", "--document", "unknown.pdf", "--json").error)
+
+
+def test_report_says_what_could_be_read(pagekeep, tmp_path: Path) -> None:
+    path = pdf_files.write_pdf(
+        tmp_path / "mixed.pdf", [["Words enough to be read here, and more."], [pdf_files.PICTURE]]
+    )
+    pages = pagekeep("index", "report", path, "--json").json["pages"]
+    assert [page["page_index"] for page in pages] == [0, 1]
+    assert [page["class"] for page in pages] == ["text", "scan"]
+    assert pages[0]["characters"] > 20
+    assert pages[1]["characters"] == 0
+
+
+def wrong_files(folder: Path) -> dict[str, Path]:
+    good = pdf_files.pdf_bytes(pdf_files.book(3))
+    contents = {
+        "letter.pdf": b"Dear Sir,\nthis is a letter.\n",
+        "empty.pdf": b"",
+        "truncated.pdf": good[: len(good) // 3],
+        "locked.pdf": pdf_files.encrypted(good, "secret"),
+        "no_pages.pdf": pdf_files.pdf_bytes([]),
+    }
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)
+    return {name: folder / name for name in contents}
+
+
+@pytest.mark.parametrize("name", ["letter.pdf", "empty.pdf", "truncated.pdf", "locked.pdf", "no_pages.pdf", "gone.pdf"])
+def test_wrong_documents_are_told_and_change_nothing(pagekeep, tmp_path: Path, name: str) -> None:
+    path = wrong_files(tmp_path).get(name, tmp_path / name)
+    for command in (("index", "add", path), ("ask", path, "-q", "What?")):
+        error = pagekeep(*command, "--json").error
+        assert name in error["what"] + error["why"]
+        assert error["next"]
+    assert pagekeep("index", "ls", "--json").json == {"documents": []}
+    store = ConversationStore(pagekeep.home / "data" / "conversations.db")
+    assert store.list() == ()
+    store.close()
+
+
+def test_without_json_errors_are_sentences_on_standard_error(pagekeep, tmp_path: Path) -> None:
+    done = pagekeep("index", "add", tmp_path / "gone.pdf")
+    assert (done.status, done.out) == (2, "")
+    assert "gone.pdf" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_everything_is_private(pagekeep) -> None:
+    pagekeep("index", "add", sample_pdf(), "--words-only", "--json")
+    pagekeep("cache", "stat", "--json")
+    modes = {p: stat.S_IMODE(p.stat().st_mode) for p in pagekeep.home.rglob("*")}
+    assert {mode for p, mode in modes.items() if p.is_dir()} == {0o700}
+    assert {mode for p, mode in modes.items() if p.is_file()} == {0o600}
+
+
+def test_the_log_holds_no_text(pagekeep) -> None:
+    pagekeep("index", "add", sample_pdf(), "--words-only", "--json")
+    pagekeep("index", "search", "trash 30 days", "--json")
+    log = "".join(p.read_text() for p in (pagekeep.home / "state" / "logs").iterdir())
+    assert "30 days" not in log
+
+
+def test_an_empty_cache_can_be_looked_at(pagekeep) -> None:
+    assert pagekeep("cache", "ls", "--json").json == {"conversations": []}
+    assert pagekeep("cache", "verify", "--json").json == {"records": 0, "bytes": 0, "damaged": []}
+    assert pagekeep("cache", "stat", "--json").json["pages"] == 0
+    assert "evicted" in pagekeep("cache", "gc", "--json").json
+
+
+def test_no_models_yet(pagekeep) -> None:
+    assert pagekeep("model", "ls", "--json").json == {"models": []}
+    assert "No model" in pagekeep("model", "info", "--json").error["what"]
+    assert "names no model file" in pagekeep("model", "fetch", "something", "--json").error["what"]
+
+
+def test_tokens_for_logits_are_checked(pagekeep, tmp_path: Path) -> None:
+    tokens = tmp_path / "t.json"
+    for text in ('{"a": 1}', "[1, 2.5]", "[1", '["1"]'):
+        tokens.write_text(text)
+        arguments = ("model", "logits", tmp_path / "m.gguf", "--tokens", tokens, "--out", tmp_path / "o.npz", "--json")
+        assert "tokens" in pagekeep(*arguments).error["what"]
+    assert not (tmp_path / "o.npz").exists()
+    assert json.loads(tokens.read_text()) == ["1"]
