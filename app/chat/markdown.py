@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
-_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|\Z")
-LONGEST_SENTENCE = 300
 _BRACKETS = re.compile(r"\[(\d{1,4})\](?!\()")
 
 
@@ -64,13 +62,16 @@ def parse(text: str, markers: Iterable[int] = ()) -> Parsed:
 
 
 def mark_citations(text: str, citations: Sequence[StoredCitation]) -> str:
-    """`text` with a mark behind every supported sentence whose number the model did not write itself."""
+    """`text` with a mark behind every supported part whose number the model did not write itself.
+
+    The mark stands exactly where the support ends: what follows it in the sentence is not supported.
+    """
     marks: dict[int, list[int]] = {}
     for citation in citations:
         end = citation.answer_start + citation.answer_count
         written = f"[{citation.marker}]" in text[citation.answer_start : end + 8]
         if citation.answer_count and not written:
-            marks.setdefault(_sentence_end(text, min(end, len(text))), []).append(citation.marker)
+            marks.setdefault(_before_space(text, min(end, len(text))), []).append(citation.marker)
     for place in sorted(marks, reverse=True):
         numbers = "".join(f"{_OPEN}{number}{_CLOSE}" for number in sorted(set(marks[place])))
         text = text[:place] + numbers + text[place:]
@@ -143,15 +144,6 @@ def _link_brackets(piece: str, known: frozenset[int]) -> str:
 
 def _anchor(number: int) -> str:
     return f'<a class="cite" href="cite:{number}">&#8239;[{number}]</a>'
-
-
-def _sentence_end(text: str, place: int) -> int:
-    """Where the sentence around `place` ends: before its full stop, or before the end of the line."""
-    place = _before_space(text, place)
-    if place and text[place - 1] in ".!?":
-        return place
-    end = _SENTENCE_END.search(text, place, place + LONGEST_SENTENCE)
-    return place if end is None else end.start()
 
 
 def _before_space(text: str, place: int) -> int:

@@ -164,9 +164,8 @@ class AnswerView(QWidget):
         if is_last:
             row.addWidget(self._tool("regenerate", "Answer again (Ctrl+R)", self.regenerate.emit))
         if message.report is not None:
-            line = label(
-                ", ".join(p for p in (report_line(message.report), saved_words(message.report)) if p), "muted"
-            )
+            words = (report_line(message.report), saved_words(message.report))
+            line = label(_unbroken(", ".join(part for part in words if part)), "muted")
             row.addSpacing(4)
             row.addWidget(line, 1)
         else:
@@ -190,6 +189,11 @@ class AnswerView(QWidget):
             if str(citation.marker) == address[5:]:
                 self.opened.emit(citation)
                 return
+
+
+def _unbroken(text: str) -> str:
+    """No line ends inside `tok/s`."""
+    return text.replace("tok/s", "tok/\u2060s")
 
 
 def _empty(layout: QVBoxLayout) -> None:

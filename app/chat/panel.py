@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer import Composer
@@ -20,6 +20,11 @@ _SUGGESTIONS = ("What is this document about?", "List its main points.", "Which 
 
 
 class ChatPanel(QWidget):
+    """Signals: add_wanted, sample_wanted (the reader wants to add PDFs, or to try the sample document)."""
+
+    add_wanted = Signal()
+    sample_wanted = Signal()
+
     def __init__(self, services: Services) -> None:
         super().__init__()
         self._services = services
@@ -33,6 +38,10 @@ class ChatPanel(QWidget):
             services.theme, "chat", "Ask about a PDF", "Drop PDFs anywhere on the window."
         )
         self._suggestions = QWidget()
+        self._adding = (
+            self.empty.add_button("Add PDFs…", self.add_wanted.emit),
+            self.empty.add_button("Try the sample document", self.sample_wanted.emit),
+        )
         self._notices = QVBoxLayout()
         self._middle = QStackedWidget()
         self._lay_out()
@@ -40,6 +49,8 @@ class ChatPanel(QWidget):
     def show_conversation(self, conversation: Conversation, documents: Sequence[tuple[int, str]]) -> None:
         self.header.show_conversation(conversation, documents)
         self._suggestions.setVisible(bool(documents))
+        for made in self._adding:
+            made.setVisible(not documents)
         if documents:
             self.empty.title.setText(
                 f"Ask about {documents[0][1]}" if len(documents) == 1 else "Ask about your documents"

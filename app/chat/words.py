@@ -82,6 +82,8 @@ def state_words(message: Message) -> str:
         return "This answer could not be finished."
     if reason == "length":
         return "Stopped at the token limit."
+    if reason == "repetition":
+        return "Stopped because it repeated itself."
     if reason == "context":
         return "Stopped: the context is full."
     return ""

@@ -1,4 +1,4 @@
-"""`pagekeep bench sweep`: rates over the depth of the context; columns as ik_llama.cpp's sweep-bench."""
+"""`pagekeep bench`: sweep, rates over the depth of the context; switch, what coming back to a conversation costs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,22 @@ DEFAULT_CONTEXT = 4096
 
 
 def run(options: Namespace, console: Console) -> None:
+    {"sweep": _sweep, "switch": _switch}[options.action](options, console)
+
+
+def _switch(options: Namespace, console: Console) -> None:
+    from engine.bench_switch import measure
+
+    with open_session(console) as session:
+        path = session.model_path(options.model)
+        engine, folder = session.workspace.settings.engine, session.workspace.paths.cache
+    figures = measure(path, _settings(engine, options), options.tokens, options.question_tokens, folder)
+    console.result(asdict(figures))
+    for key, value in asdict(figures).items():
+        console.text(f"{key}: {value:,.3f}" if isinstance(value, float) else f"{key}: {value}")
+
+
+def _sweep(options: Namespace, console: Console) -> None:
     from engine.bench import sweep
 
     with open_session(console) as session:
@@ -32,4 +48,7 @@ def run(options: Namespace, console: Console) -> None:
 
 
 def _settings(engine: EngineSettings, options: Namespace) -> EngineSettings:
-    return replace(engine, threads=options.threads or engine.threads)
+    changed = {"threads": options.threads or engine.threads}
+    if options.action == "switch" and options.ctx:
+        changed["context"] = options.ctx
+    return replace(engine, **changed)

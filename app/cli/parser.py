@@ -128,3 +128,7 @@ def _add_bench(commands: Commands) -> None:
     sweep.add_argument("--prompt", type=_positive, default=512, metavar="N")
     sweep.add_argument("--generate", type=_positive, default=32, metavar="N")
     _add_model_options(sweep)
+    switch = _command(actions, "switch", "What coming back to a conversation costs, from memory and from disk")
+    switch.add_argument("--tokens", type=_positive, default=4096, metavar="N", help="length of the conversation")
+    switch.add_argument("--question-tokens", type=_positive, default=16, metavar="N")
+    _add_model_options(switch)

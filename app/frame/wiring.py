@@ -30,6 +30,8 @@ def _connect_features(window: Window) -> None:
     library.activity.connect(status.show_activity)
     status.cancel_wanted.connect(library.cancel)
     status.models_wanted.connect(dialogs.models)
+    chat.add_wanted.connect(library.choose_files)
+    chat.sample_wanted.connect(library.add_sample)
     chat.offer.manager_wanted.connect(dialogs.models)
     chat.header.opened.connect(window.open_document)
     chat.header.attach.connect(window.show_attach_menu)

@@ -24,10 +24,14 @@ from app.library.model import Import, LibraryModel, progress_words
 from app.services import Services
 from app.widgets.cards import EmptyState, ErrorCard, label
 from app.widgets.rows import RowList
+from app.widgets.theme import ASSETS
 from engine.messages import ConversationId
 
 if TYPE_CHECKING:
     from rag import Document
+
+
+SAMPLE = ASSETS / "sample" / "pagekeep-sample.pdf"
 
 
 class LibraryPanel(QWidget):
@@ -74,6 +78,10 @@ class LibraryPanel(QWidget):
     def choose_files(self) -> None:
         paths, _ = QFileDialog.getOpenFileNames(self, "Add PDFs", "", "PDF documents (*.pdf);;All files (*)")
         self.add(Path(path) for path in paths)
+
+    def add_sample(self) -> None:
+        """A short document of Pagekeep's own, to try everything with."""
+        self.add([SAMPLE])
 
     def add(self, paths: Iterable[Path], password: str | None = None) -> None:
         """Imports files; a folder stands for the PDFs in it."""

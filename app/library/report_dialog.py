@@ -135,6 +135,9 @@ class IntakeDialog(QDialog):
         table.setModel(self._model)
         table.verticalHeader().hide()
         table.setShowGrid(False)
+        table.horizontalHeader().setDefaultAlignment(
+            Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        )
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.horizontalHeader().setSectionResizeMode(4, QHeaderView.ResizeMode.Stretch)
         table.activated.connect(lambda index: self.open_page.emit(self._model.page(index.row())))

@@ -17,7 +17,7 @@ from PySide6.QtPdf import QPdfDocument, QPdfDocumentRenderOptions, QPdfPageRende
 from app.core.errors import UserError
 
 SLICE_MS = 12
-SIZES_AT_ONCE = 64
+SIZES_AT_ONCE = 16
 
 
 class PdfFile(QObject):

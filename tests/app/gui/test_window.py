@@ -188,3 +188,9 @@ def test_closing_returns_at_once_and_ends_soon(driver: Driver) -> None:
     assert time.monotonic() - begun < 0.5
     assert not driver.window.isVisible()
     driver.until(lambda: driver.ended, "it does not end", 20)
+
+
+def test_sample_document_is_one_click_away(driver: Driver) -> None:
+    driver.window.chat.sample_wanted.emit()
+    driver.until(driver.documents, "the sample was not attached", 30)
+    assert list(driver.window.library.rows.names().values()) == ["pagekeep-sample.pdf"]
