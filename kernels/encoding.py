@@ -174,6 +174,8 @@ def _row(kind: type, reals: tuple[float, float, float] = (0.0, 1.0, 0.0), **colu
 
 
 def _encode_op(program: p.Program, index: int, op: p.Instruction) -> tuple[list[int], list[float]]:
+    if type(op) not in _ENCODERS:
+        raise ValueError(f"instruction {index} ({type(op).__name__}) has no native kernel")
     row: tuple[list[int], list[float]] = _ENCODERS[type(op)](_Checker(program, index, op), op)
     return row
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 KvType = Literal["f32", "f16", "bf16", "q8"]
-Activation = Literal["silu", "gelu_tanh"]
+Activation = Literal["silu", "gelu_tanh", "swiglu_clamped"]
+Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
 
 ROPE_NORM = 1
 ROPE_NEOX = 2
@@ -38,6 +39,7 @@ class KvLayerLayout:
 
     At `k_offset` lies [kv_heads, page_tokens, head_dim_k], at `v_offset` [kv_heads, page_tokens, head_dim_v].
     "q8" is int8 data followed, 64-byte aligned, by float16 scales [kv_heads, page_tokens, head_dim / 32].
+    `head_dim_v` 0: latent attention (MLA); K is the latent vector followed by the rotated key, there is no V.
     """
 
     k_offset: int
@@ -83,13 +85,35 @@ class RmsNorm:
 
 @dataclass(frozen=True)
 class HeadNorm:
-    """RmsNorm of each head of `buf` in place; `weight` has head_dim values."""
+    """RmsNorm of each head of `buf` in place; `weight` has head_dim values.
+
+    `dims` > 0: only the first `dims` channels of a head are normed (`weight` has as many), the rest stays.
+    """
 
     buf: int
     weight: int
     heads: int
     head_dim: int
     eps: float
+    dims: int = 0
+
+
+@dataclass(frozen=True)
+class Add:
+    """out = out + scale * src, buffers of one width (residual behind a post-norm)."""
+
+    out: int
+    src: int
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class SigmoidGate:
+    """buf[t] = buf[t] * sigmoid(src[t] . weight), `weight` F32 with the width of `src` (gated shared expert)."""
+
+    buf: int
+    src: int
+    weight: int
 
 
 @dataclass(frozen=True)
@@ -106,17 +130,21 @@ class Linear:
 
 @dataclass(frozen=True)
 class Rope:
-    """Rotate the first `dims` channels of each head of `buf` in place by the row's position."""
+    """Rotate the `dims` channels from `first` on of each head of `buf` in place by the row's position."""
 
     buf: int
     heads: int
     head_dim: int
     rope: int
+    first: int = 0
 
 
 @dataclass(frozen=True)
 class KvWrite:
-    """Store rows of buffers `k` and `v` in the pages of their sequence, at their position."""
+    """Store rows of buffers `k` and `v` in the pages of their sequence, at their position.
+
+    `v` is -1 for latent attention.
+    """
 
     k: int
     v: int
@@ -142,8 +170,85 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class MlaAttention:
+    """Causal latent attention (MLA) over the stored rows [c, k_pe] of `layer`, c the first `kv_lora` channels.
+
+    `q` [T, heads, nope + rope], its last channels rotated; `out` [T, heads, value_dim].
+    Head h uses tensors k_b + h and v_b + h: k_nope = K_h c, value = V_h c, score = scale * (q_nope . k_nope +
+    q_pe . k_pe). V_h is [value_dim rows, kv_lora cols]; K_h is [nope rows, kv_lora cols], and with `k_transposed`
+    [kv_lora rows, nope cols]. Rows with role 1 (generated) use the absorbed form (q through K_h, sums of c through
+    V_h), rows with role 0 the decompressed one.
+    """
+
+    out: int
+    q: int
+    layer: int
+    heads: int
+    scale: float
+    kv_lora: int
+    nope: int
+    value_dim: int
+    k_b: int
+    v_b: int
+    k_transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Route:
+    """Chooses `used` of `experts` for each row from the router's logits in `src` [T, experts].
+
+    `out` [T, 2 * used]: the chosen expert ids, ascending, as floats, then their weights.
+    probabilities = gating(logits) ("softmax_chosen": the logits themselves); choice by probability + bias[expert]
+    (`bias`: F32 tensor, selects only). With groups > 1, experts are equal consecutive groups, a group scores the sum
+    of its two best, and only the `groups_used` best groups take part. Ties: the lower id. weight = probability
+    ("softmax_chosen": softmax over the chosen logits; "sqrt_softplus": sqrt(softplus(logit))), divided by
+    max(sum of the chosen, 6.103515625e-5) if `normalise`, times `scale`.
+    """
+
+    out: int
+    src: int
+    experts: int
+    used: int
+    gating: Gating = "softmax"
+    bias: int | None = None
+    groups: int = 1
+    groups_used: int = 1
+    normalise: bool = False
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Experts:
+    """out = scale * sum over the row's experts e, ascending, of weight_e * (down_e @ h_e + down_bias_e), added to
+    `out` when `accumulate`; h_e = activation(gate_e @ x + gate_bias_e, up_e @ x + up_bias_e), x the row of `src`.
+
+    Expert e uses tensors gate + e and up + e [width, cols of src], down + e [cols of out, width]; they are
+    consecutive in Program.tensors and may lie anywhere (fused gate_up: two row ranges of one stored tensor). Biases:
+    F32 tensors [experts, width] and [experts, cols of out]. `route` as written by Route.
+    """
+
+    out: int
+    src: int
+    route: int
+    experts: int
+    used: int
+    gate: int
+    up: int
+    down: int
+    gate_bias: int | None = None
+    up_bias: int | None = None
+    down_bias: int | None = None
+    activation: Activation = "silu"
+    accumulate: bool = True
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
 class Gated:
-    """out = activation(gate) * up. `out` may be `gate` or `up`."""
+    """out = activation(gate) * up. `out` may be `gate` or `up`.
+
+    "swiglu_clamped" (gpt-oss): g = min(gate, 7), u = clamp(up, -7, 7), out = g * sigmoid(1.702 g) * (u + 1).
+    """
 
     out: int
     gate: int
@@ -163,7 +268,22 @@ class Head:
     softcap: float = 0.0
 
 
-Instruction: TypeAlias = Embed | RmsNorm | HeadNorm | Linear | Rope | KvWrite | Attention | Gated | Head
+Instruction: TypeAlias = (
+    Embed
+    | RmsNorm
+    | HeadNorm
+    | Add
+    | SigmoidGate
+    | Linear
+    | Rope
+    | KvWrite
+    | Attention
+    | MlaAttention
+    | Gated
+    | Route
+    | Experts
+    | Head
+)
 
 
 @dataclass(frozen=True)
