@@ -112,7 +112,9 @@ class VectorFiles:
         if rows == 0 or not path.exists() or path.stat().st_size < rows * len(query) * 2:
             return None
         matrix: Matrix = np.memmap(path, "<f2", "r", shape=(rows, len(query)))
-        cosines = np.concatenate([block @ query for _, block in blocks(matrix)])
+        # Not `block @ query`: BLAS takes all cores for it and waits for the busy ones (24 ms against 9 beside a
+        # running model, 7,355 rows).
+        cosines = np.concatenate([np.einsum("ij,j->i", block, query) for _, block in blocks(matrix)])
         return DocumentScores(cosines, self._places(document_id, embedder, matrix))
 
     def _places(self, document_id: DocumentId, embedder: str, matrix: Matrix) -> WindowPlaces:
