@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QMainWindow, QMenu, QSplitter, QTabWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QByteArray, Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import QCloseEvent, QDesktopServices
+from PySide6.QtWidgets import (
+    QApplication,
+    QMainWindow,
+    QMenu,
+    QSplitter,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.cache_panel.panel import CachePanel
 from app.chat.controller import ChatController
@@ -128,6 +137,7 @@ class Window(QMainWindow):
 
     def turn_done(self, event: events.TurnDone) -> None:
         self.timing.add(event.message)
+        QApplication.alert(self)
 
     def turn_ended(self, conversation: str) -> None:
         self.conversations.end_phase(conversation)
@@ -154,6 +164,11 @@ class Window(QMainWindow):
     def put_conversation(self, conversation: Conversation) -> None:
         self.conversations.put(conversation)
         self.controller.put(conversation)
+
+    def offer_link(self, address: str) -> None:
+        """The reader sees where a link of an answer leads before it is opened."""
+        if address.startswith(("http://", "https://")):
+            self.services.toasts.say(address, "Open", lambda: QDesktopServices.openUrl(QUrl(address)))
 
     def notice(self, notice: events.Notice) -> None:
         text = " ".join(part for part in (notice.what, notice.why, notice.next) if part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent
+from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.meter import Meter
@@ -46,6 +46,18 @@ class Editor(QPlainTextEdit):
             self.send.emit()
         else:
             super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """At its end already, the text leaves Ctrl+End to the transcript."""
+        asked = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
+        if (
+            asked
+            and event.matches(QKeySequence.StandardKey.MoveToEndOfDocument)
+            and self.textCursor().atEnd()
+        ):
+            event.ignore()
+            return False
+        return super().event(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         return source.hasText() and not source.hasUrls()

@@ -48,7 +48,5 @@ def _sweep(options: Namespace, console: Console) -> None:
 
 
 def _settings(engine: EngineSettings, options: Namespace) -> EngineSettings:
-    changed = {"threads": options.threads or engine.threads}
-    if options.action == "switch" and options.ctx:
-        changed["context"] = options.ctx
-    return replace(engine, **changed)
+    context = options.ctx if options.action == "switch" and options.ctx else engine.context
+    return replace(engine, threads=options.threads or engine.threads, context=context)

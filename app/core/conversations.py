@@ -6,21 +6,19 @@ written while it streams, so that after a crash text and ids agree and the answe
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import sqlite_utils
-
-from app.core import leases
+from app.core import leases, queries
 from app.core.database import MigratedDatabase
 from app.core.errors import UserError
 from app.core.records import (
-    AttachedDocument,
     Conversation,
     Message,
     MessageId,
@@ -63,26 +61,26 @@ class ConversationStore:
                 {**row, "updated": now, "mode": mode, "instructions": instructions}, pk="id"
             )
             for document in documents:
-                _attach(db, identifier, document)
+                queries.attach(db, identifier, document)
         return self.get(identifier)
 
     def get(self, conversation: ConversationId) -> Conversation:
         with self._database.reading() as db:
-            return _conversation(db, conversation)
+            return queries.conversation(db, conversation)
 
     def list(self, trashed: bool = False) -> tuple[Conversation, ...]:
         """Most recently used first; the trash instead when `trashed`."""
         test = "IS NOT NULL" if trashed else "IS NULL"
         with self._database.reading() as db:
             rows = list(db.table("conversations").rows_where(f"trashed {test}", order_by="updated DESC, rowid DESC"))
-            return tuple(conversation_from_row(row, _documents(db, row["id"])) for row in rows)
+            return tuple(conversation_from_row(row, queries.documents(db, row["id"])) for row in rows)
 
     def find(self, title: str) -> Conversation | None:
         """The latest conversation, not in the trash, whose id or exact title this is."""
         where = "trashed IS NULL AND (id = ? OR title = ?)"
         with self._database.reading() as db:
             for row in db.table("conversations").rows_where(where, [title, title], order_by="updated DESC", limit=1):
-                return conversation_from_row(row, _documents(db, row["id"]))
+                return conversation_from_row(row, queries.documents(db, row["id"]))
         return None
 
     def rename(self, conversation: ConversationId, title: str) -> Conversation:
@@ -109,7 +107,7 @@ class ConversationStore:
     def purge(self, conversation: ConversationId) -> None:
         """Deletes for good; only what is in the trash, so that undo always had its chance."""
         with self._database.transaction() as db:
-            if _conversation(db, conversation).trashed is None:
+            if queries.conversation(db, conversation).trashed is None:
                 raise UserError(
                     "Only the trash can be emptied.", "The conversation is still in use.", "Delete it first."
                 )
@@ -118,8 +116,8 @@ class ConversationStore:
     def attach(self, conversation: ConversationId, document: int) -> Conversation:
         """At the end of the conversation's documents; attaching twice changes nothing."""
         with self._database.transaction() as db:
-            _conversation(db, conversation)
-            _attach(db, conversation, document)
+            queries.conversation(db, conversation)
+            queries.attach(db, conversation, document)
         return self.get(conversation)
 
     def detach(self, conversation: ConversationId, document: int) -> Conversation:
@@ -132,7 +130,7 @@ class ConversationStore:
         """Conversations that a document is attached to."""
         with self._database.reading() as db:
             rows = list(db.table("conversation_documents").rows_where("document = ?", [document]))
-            return tuple(_conversation(db, row["conversation"]) for row in rows)
+            return tuple(queries.conversation(db, row["conversation"]) for row in rows)
 
     def fork(self, conversation: ConversationId, title: str = "") -> Conversation:
         """A copy with a history of its own; answers that were put aside by regenerating stay behind."""
@@ -162,7 +160,7 @@ class ConversationStore:
 
     def message(self, message: MessageId) -> Message:
         with self._database.reading() as db:
-            return _message(db, message)
+            return queries.message(db, message)
 
     def append(
         self,
@@ -177,7 +175,7 @@ class ConversationStore:
         new = Message(MessageId(0), conversation, role, text, tokens, time.time(), state)
         new = replace(new, placement=placement or Placement())
         with self._database.transaction() as db:
-            title = _conversation(db, conversation)
+            title = queries.conversation(db, conversation)
             identifier = db.table("messages").insert(message_values(new), pk="id").last_pk
             changes: dict[str, Any] = {"updated": new.created}
             if role == "user" and title.title == UNTITLED and not title.title_fixed:
@@ -203,9 +201,6 @@ class ConversationStore:
 
     def set_tokens(self, tokens: Sequence[tuple[MessageId, Tokens, Placement]]) -> None:
         """New ids for old texts, after a change to a model with another tokenizer."""
-        import json
-        from dataclasses import asdict
-
         with self._database.transaction() as db:
             for message, ids, placement in tokens:
                 values = {**token_blobs(ids), "placement": json.dumps(asdict(placement), ensure_ascii=False)}
@@ -234,16 +229,8 @@ class ConversationStore:
     # --- search -------------------------------------------------------------------------------------
     def search(self, text: str, limit: int = SEARCH_LIMIT) -> tuple[SearchHit, ...]:
         """Conversations with all words of `text` in title or a message, the last a prefix. Titles first."""
-        query = _match_expression(text)
-        if not query:
-            return ()
         with self._database.reading() as db:
-            rows = list(db.query(_SEARCH_TITLES, {"query": query, "limit": limit}))
-            rows += db.query(_SEARCH_MESSAGES, {"query": query, "limit": limit})
-            return tuple(
-                SearchHit(_conversation(db, row["conversation"]), row["message"], row["snippet"])
-                for row in rows[:limit]
-            )
+            return queries.search(db, text, limit)
 
     # --- lease --------------------------------------------------------------------------------------
     @contextmanager
@@ -261,50 +248,6 @@ class ConversationStore:
 
     def _change(self, conversation: ConversationId, **values: Any) -> Conversation:
         with self._database.transaction() as db:
-            _conversation(db, conversation)
+            queries.conversation(db, conversation)
             db.table("conversations").update(conversation, values)
-            return _conversation(db, conversation)
-
-
-_SEARCH_TITLES = """
-SELECT c.id AS conversation, NULL AS message, highlight(title_words, 0, char(2), char(3)) AS snippet
-FROM title_words JOIN conversations c ON c.rowid = title_words.rowid
-WHERE title_words MATCH :query AND c.trashed IS NULL ORDER BY c.updated DESC LIMIT :limit
-"""
-_SEARCH_MESSAGES = """
-SELECT m.conversation, m.id AS message, snippet(message_words, 0, char(2), char(3), '…', 16) AS snippet
-FROM message_words JOIN messages m ON m.id = message_words.rowid JOIN conversations c ON c.id = m.conversation
-WHERE message_words MATCH :query AND c.trashed IS NULL AND m.superseded IS NULL
-ORDER BY rank LIMIT :limit
-"""
-
-
-def _match_expression(text: str) -> str:
-    """Every word quoted (no FTS5 syntax from the reader), the last one as a prefix: it may still be typed."""
-    words = ['"' + word.replace('"', '""') + '"' for word in text.split() if any(c.isalnum() for c in word)]
-    return " ".join([*words[:-1], words[-1] + "*"]) if words else ""
-
-
-def _conversation(db: sqlite_utils.Database, conversation: str) -> Conversation:
-    for row in db.table("conversations").rows_where("id = ?", [conversation]):
-        return conversation_from_row(row, _documents(db, conversation))
-    raise UserError("The conversation is not there.", f"No conversation has the id {conversation}.", "Choose another.")
-
-
-def _documents(db: sqlite_utils.Database, conversation: str) -> tuple[AttachedDocument, ...]:
-    rows = db.table("conversation_documents").rows_where("conversation = ?", [conversation], order_by="place")
-    return tuple(AttachedDocument(row["document"], row["attached"]) for row in rows)
-
-
-def _message(db: sqlite_utils.Database, message: int) -> Message:
-    for row in db.table("messages").rows_where("id = ?", [message]):
-        return message_from_row(row)
-    raise UserError("The message is not there.", f"No message has the id {message}.", "Open the conversation again.")
-
-
-def _attach(db: sqlite_utils.Database, conversation: str, document: int) -> None:
-    db.execute(
-        "INSERT OR IGNORE INTO conversation_documents (conversation, document, place, attached) "
-        "SELECT ?, ?, coalesce(max(place), 0) + 1, ? FROM conversation_documents WHERE conversation = ?",
-        [conversation, document, time.time(), conversation],
-    )
+            return queries.conversation(db, conversation)

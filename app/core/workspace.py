@@ -3,6 +3,8 @@
 Methods may be called from any thread. Those that say "returns at once" do their work on threads of the
 workspace and report by events; the others are short database work, still not for a GUI's main thread unless
 they say so. Events arrive on worker threads, in the order in which things happened within a turn or a job.
+
+Over 300 lines: it is the one public face of the core; nearly all methods are one or two lines with their contract.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ def _connect_features(window: Window) -> None:
     chat.header.opened.connect(window.open_document)
     chat.header.attach.connect(window.show_attach_menu)
     chat.transcript.opened.connect(window.open_citation)
+    chat.transcript.link.connect(window.offer_link)
     controller.opened.connect(window.conversation_opened)
     controller.turn_ended.connect(window.turn_ended)
     window.cache.fork_wanted.connect(conversations.fork)

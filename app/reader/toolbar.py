@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.widgets.cards import label
 from app.widgets.elided import ElidedLabel
+from app.widgets.search_field import SearchField
 from app.widgets.theme import Theme
 
 
@@ -104,9 +104,8 @@ class ReaderToolbar(QWidget):
         return row
 
     def _make_search_row(self) -> QWidget:
-        self._words = QLineEdit(placeholderText="Search in the document", clearButtonEnabled=True)
-        self._words.setAcceptDrops(False)
-        self._words.setAccessibleName("Search in the document")
+        self._words = SearchField("Search in the document", "Search in the document")
+        self._words.left.connect(self.end_search)
         self._words.textChanged.connect(self.search_for)
         self._words.returnPressed.connect(lambda: self.next_found.emit(1))
         self._found = QLabel()
@@ -119,8 +118,6 @@ class ReaderToolbar(QWidget):
         row.addWidget(self._tool("up-small", "Previous (Shift+F3)", lambda: self.next_found.emit(-1)))
         row.addWidget(self._tool("down-small", "Next (F3)", lambda: self.next_found.emit(1)))
         row.addWidget(self._tool("close", "Close the search", self.end_search))
-        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), made, self.end_search)
-        escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         return made
 
     def _tool(self, icon: str, tip: str, clicked: Callable[[], object]) -> QToolButton:

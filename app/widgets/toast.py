@@ -9,7 +9,8 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 STAY_MS = 8000
-ABOVE_COMPOSER = 100
+ABOVE_COMPOSER = 120
+WIDEST = 620
 
 
 class Toasts(QWidget):
@@ -19,7 +20,7 @@ class Toasts(QWidget):
         super().__init__(host)
         self.setObjectName("toast")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._text = QLabel(wordWrap=False)
+        self._text = QLabel(wordWrap=True)
         self._action = QPushButton("Undo")
         self._action.clicked.connect(self._act)
         self._callback: Callable[[], object] | None = None
@@ -60,12 +61,13 @@ class Toasts(QWidget):
 
     def _place(self) -> None:
         host = self.parentWidget()
-        self.adjustSize()
-        width = min(self.sizeHint().width(), host.width() - 32)
-        self.setGeometry(
-            (host.width() - width) // 2, host.height() - self.height() - ABOVE_COMPOSER, width, self.height()
-        )
+        chrome = self.sizeHint().width() - self._text.sizeHint().width()
+        natural = self._text.fontMetrics().horizontalAdvance(self._text.text()) + 8
+        width = min(natural + chrome, host.width() - 32, WIDEST)
+        height = self.layout().heightForWidth(width)
+        self.resize(width, height)
+        self.move((host.width() - width) // 2, host.height() - height - ABOVE_COMPOSER + 20)
 
 
-def _shortened(text: str, limit: int = 110) -> str:
+def _shortened(text: str, limit: int = 400) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"

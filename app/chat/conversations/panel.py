@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QItemSelectionModel, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
+from app.chat.conversations import actions
 from app.chat.conversations.model import ConversationModel
 from app.core.events import ConversationPurged, TurnPhase
 from app.core.records import Conversation, SearchHit
 from app.services import Services
 from app.widgets.cards import label
 from app.widgets.rows import RowList
+from app.widgets.search_field import SearchField
 from engine.messages import ConversationId, StateReport
 
 STATES_AT_START = 30
@@ -50,9 +52,7 @@ class ConversationsPanel(QWidget):
         self.rows = ConversationModel()
         self.list = RowList(services.theme, "Conversations")
         self.list.setModel(self.rows)
-        self.search = QLineEdit(placeholderText="Search conversations", clearButtonEnabled=True)
-        self.search.setAcceptDrops(False)
-        self.search.setAccessibleName("Search titles and messages")
+        self.search = SearchField("Search conversations", "Search titles and messages")
         self.search.setToolTip("Search titles and messages (Ctrl+K)")
         self._new = QToolButton(toolTip="New conversation (Ctrl+N)", iconSize=QSize(18, 18))
         self._new.setAccessibleName("New conversation")
@@ -130,6 +130,10 @@ class ConversationsPanel(QWidget):
         self.search.setFocus()
         self.search.selectAll()
 
+    def _leave_search(self) -> None:
+        self.search.clear()
+        self.list.setFocus()
+
     def _run_search(self) -> None:
         words, workspace = self.search.text().strip(), self._services.workspace
         if not words:
@@ -187,6 +191,16 @@ class ConversationsPanel(QWidget):
             workspace = self._services.workspace
             self._services.tasks.write(lambda: workspace.fork(conversation.id), self._brought_back)
 
+    def edit_instructions(self) -> None:
+        conversation = self._selected()
+        if conversation is not None:
+            actions.edit_instructions(self, self._services, conversation, self.renamed.emit)
+
+    def export(self) -> None:
+        conversation = self._selected()
+        if conversation is not None:
+            actions.export(self, self._services, conversation)
+
     def _selected(self) -> Conversation | None:
         return self.rows.at(self.list.currentIndex().row())
 
@@ -196,6 +210,8 @@ class ConversationsPanel(QWidget):
         menu = QMenu(self)
         menu.addAction("Rename…", QKeySequence("F2"), self.rename)
         menu.addAction("Fork", self.fork)
+        menu.addAction("Instructions…", self.edit_instructions)
+        menu.addAction("Export as Markdown…", self.export)
         menu.addSeparator()
         menu.addAction("Delete", QKeySequence("Del"), self.delete)
         menu.exec(self.list.viewport().mapToGlobal(place))
@@ -243,6 +259,7 @@ class ConversationsPanel(QWidget):
         self.list.selectionModel().currentChanged.connect(lambda *_: self._picked())
         self.list.customContextMenuRequested.connect(self._menu)
         self.search.textChanged.connect(lambda: self._typing.start())
+        self.search.left.connect(self._leave_search)
         self._typing.timeout.connect(self._run_search)
         self._new.clicked.connect(self.new_wanted)
         self._trash.clicked.connect(self.trash_wanted)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QTabBar, QWidget
+from pytestqt.qtbot import QtBot
 
 from app.frame.state import WindowState, load_state, save_state
 from app.preferences.dialog import PreferencesDialog
@@ -160,7 +162,7 @@ def test_every_control_has_a_name(driver: Driver) -> None:
         for control in controls
         if not (control.accessibleName() or getattr(control, "text", str)() or control.parent() is None)
         and not control.objectName().startswith("qt_")
-        and type(control.parent()).__name__ not in ("QLineEdit", "QTabBar")
+        and not isinstance(control.parent(), QLineEdit | QTabBar)
     ]
     assert unnamed == []
 
@@ -194,3 +196,28 @@ def test_sample_document_is_one_click_away(driver: Driver) -> None:
     driver.window.chat.sample_wanted.emit()
     driver.until(driver.documents, "the sample was not attached", 30)
     assert list(driver.window.library.rows.names().values()) == ["pagekeep-sample.pdf"]
+
+
+def test_keys_reach_what_they_name(driver: Driver, qtbot: QtBot) -> None:
+    window = driver.window
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    control, none = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
+    qtbot.keyClick(window, Qt.Key.Key_K, control)
+    assert window.conversations.search.hasFocus()
+    qtbot.keyClicks(window.conversations.search, "zzz")
+    qtbot.keyClick(window.conversations.search, Qt.Key.Key_Escape)
+    assert window.conversations.search.text() == ""
+    qtbot.keyClick(window, Qt.Key.Key_L, control)
+    assert window.chat.composer.editor.hasFocus()
+    qtbot.keyClick(window, Qt.Key.Key_3, Qt.KeyboardModifier.AltModifier)
+    assert window.tabs.currentIndex() == 2
+    for key, modifier, title in (
+        (Qt.Key.Key_F1, none, "Keyboard shortcuts"),
+        (Qt.Key.Key_Comma, control, "Preferences"),
+        (Qt.Key.Key_M, control, "Models"),
+    ):
+        qtbot.keyClick(window, key, modifier)
+        assert window.dialogs.shown.windowTitle() == title
+        window.dialogs.shown.close()
+        qtbot.waitUntil(window.isActiveWindow)

@@ -1,0 +1,43 @@
+"""What can be done with a conversation beside reading it: one short function per action of the menu."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
+
+from app.core.records import Conversation
+from app.services import Services
+
+Changed = Callable[[Conversation], object]
+
+
+def edit_instructions(
+    parent: QWidget, services: Services, conversation: Conversation, changed: Changed
+) -> None:
+    """What the model is told before this conversation's questions; acts from the next question on."""
+    text, accepted = QInputDialog.getMultiLineText(
+        parent,
+        "Instructions",
+        "The model follows these in this conversation, from the next question on:",
+        conversation.instructions,
+    )
+    if accepted and text.strip() != conversation.instructions:
+        workspace, id = services.workspace, conversation.id
+        services.tasks.write(lambda: workspace.conversations.set_instructions(id, text.strip()), changed)
+
+
+def export(parent: QWidget, services: Services, conversation: Conversation) -> None:
+    from app.chat.export import file_name, write_markdown
+
+    suggested = str(Path.home() / file_name(conversation.title))
+    name, _ = QFileDialog.getSaveFileName(parent, "Export as Markdown", suggested, "Markdown (*.md)")
+    if not name:
+        return
+    workspace, path = services.workspace, Path(name)
+
+    def work() -> None:
+        write_markdown(path, conversation, workspace.conversations.messages(conversation.id))
+
+    services.tasks.write(work, lambda _: services.toasts.say(f"Written to {path.name}."))

@@ -1,0 +1,49 @@
+"""A conversation as a Markdown file, its sources as footnotes with printed labels and file pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.chat.sources import distinct
+from app.chat.words import VERIFIED_WORDS, source_words, state_words
+from app.core.paths import write_atomically
+from app.core.records import Conversation, Message
+
+MOST_QUOTE = 300
+
+
+def as_markdown(conversation: Conversation, messages: Sequence[Message]) -> str:
+    parts = [f"# {conversation.title}"]
+    for message in messages:
+        if message.role == "user":
+            parts.append("\n".join(f"> {line}" for line in message.text.splitlines()))
+        else:
+            parts.append(message.text)
+            parts.extend(_notes(message))
+    return "\n\n".join(parts) + "\n"
+
+
+def write_markdown(path: Path, conversation: Conversation, messages: Sequence[Message]) -> None:
+    """Raises OSError where the disk says no."""
+    write_atomically(path, as_markdown(conversation, messages).encode())
+
+
+def file_name(title: str) -> str:
+    kept = "".join(letter if letter.isalnum() or letter in " -_" else " " for letter in title)
+    return f"{' '.join(kept.split())[:80] or 'conversation'}.md"
+
+
+def _notes(message: Message) -> list[str]:
+    unfinished = state_words(message)
+    notes = [f"*{unfinished}*"] if unfinished else []
+    sources = [
+        f"- {source_words(citation)} ({VERIFIED_WORDS[citation.verified]}){_quote(citation.quote)}"
+        for citation in distinct(message.citations)
+    ]
+    return [*notes, "\n".join(sources)] if sources else notes
+
+
+def _quote(quote: str) -> str:
+    short = quote if len(quote) <= MOST_QUOTE else quote[:MOST_QUOTE] + "…"
+    return f": “{short}”" if short else ""

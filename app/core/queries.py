@@ -1,0 +1,66 @@
+"""Reads of conversations.db that the store is made of. All take an open database and hold no lock themselves."""
+
+from __future__ import annotations
+
+import time
+
+import sqlite_utils
+
+from app.core.errors import UserError
+from app.core.records import AttachedDocument, Conversation, Message, SearchHit
+from app.core.rows import conversation_from_row, message_from_row
+
+_SEARCH_TITLES = """
+SELECT c.id AS conversation, NULL AS message, highlight(title_words, 0, char(2), char(3)) AS snippet
+FROM title_words JOIN conversations c ON c.rowid = title_words.rowid
+WHERE title_words MATCH :query AND c.trashed IS NULL ORDER BY c.updated DESC LIMIT :limit
+"""
+_SEARCH_MESSAGES = """
+SELECT m.conversation, m.id AS message, snippet(message_words, 0, char(2), char(3), '…', 16) AS snippet
+FROM message_words JOIN messages m ON m.id = message_words.rowid JOIN conversations c ON c.id = m.conversation
+WHERE message_words MATCH :query AND c.trashed IS NULL AND m.superseded IS NULL
+ORDER BY rank LIMIT :limit
+"""
+
+
+def search(db: sqlite_utils.Database, text: str, limit: int) -> tuple[SearchHit, ...]:
+    """What ConversationStore.search returns."""
+    query = match_expression(text)
+    if not query:
+        return ()
+    rows = list(db.query(_SEARCH_TITLES, {"query": query, "limit": limit}))
+    rows += db.query(_SEARCH_MESSAGES, {"query": query, "limit": limit})
+    return tuple(
+        SearchHit(conversation(db, row["conversation"]), row["message"], row["snippet"]) for row in rows[:limit]
+    )
+
+
+def match_expression(text: str) -> str:
+    """Every word quoted (no FTS5 syntax from the reader), the last one as a prefix: it may still be typed."""
+    words = ['"' + word.replace('"', '""') + '"' for word in text.split() if any(c.isalnum() for c in word)]
+    return " ".join([*words[:-1], words[-1] + "*"]) if words else ""
+
+
+def conversation(db: sqlite_utils.Database, identifier: str) -> Conversation:
+    for row in db.table("conversations").rows_where("id = ?", [identifier]):
+        return conversation_from_row(row, documents(db, identifier))
+    raise UserError("The conversation is not there.", f"No conversation has the id {identifier}.", "Choose another.")
+
+
+def documents(db: sqlite_utils.Database, conversation: str) -> tuple[AttachedDocument, ...]:
+    rows = db.table("conversation_documents").rows_where("conversation = ?", [conversation], order_by="place")
+    return tuple(AttachedDocument(row["document"], row["attached"]) for row in rows)
+
+
+def message(db: sqlite_utils.Database, identifier: int) -> Message:
+    for row in db.table("messages").rows_where("id = ?", [identifier]):
+        return message_from_row(row)
+    raise UserError("The message is not there.", f"No message has the id {identifier}.", "Open the conversation again.")
+
+
+def attach(db: sqlite_utils.Database, conversation: str, document: int) -> None:
+    db.execute(
+        "INSERT OR IGNORE INTO conversation_documents (conversation, document, place, attached) "
+        "SELECT ?, ?, coalesce(max(place), 0) + 1, ? FROM conversation_documents WHERE conversation = ?",
+        [conversation, document, time.time(), conversation],
+    )
