@@ -2,6 +2,22 @@
 #include "simd.h"
 
 PK_BEGIN
+// Below this the quotient 127 / largest would overflow; such blocks count as zero.
+constexpr float kSmallest = 1e-35f;
+
+#if defined(__AVX512F__)
+static inline int quantise_block(const float* x, int8_t* q, float* scale) {
+    const vf a = vload(x), b = vload(x + W);
+    const vf magnitude = vmax(_mm512_abs_ps(a), _mm512_abs_ps(b));
+    const float largest = _mm512_reduce_max_ps(magnitude);
+    *scale = largest / 127.0f;
+    const vf inverse = vset(largest > kSmallest ? 127.0f / largest : 0.0f);
+    const __m512i low = _mm512_cvtps_epi32(vmul(a, inverse)), high = _mm512_cvtps_epi32(vmul(b, inverse));
+    _mm_store_si128((__m128i*)q, _mm512_cvtepi32_epi8(low));
+    _mm_store_si128((__m128i*)(q + W), _mm512_cvtepi32_epi8(high));
+    return _mm512_reduce_add_epi32(_mm512_add_epi32(low, high));
+}
+#else
 static float largest_magnitude(const float* x) {
     float best = 0.0f;
     for (int i = 0; i < kBlock; i++) {
@@ -19,7 +35,7 @@ static inline int8_t to_int8(float x) {
 static int quantise_block(const float* x, int8_t* q, float* scale) {
     const float largest = largest_magnitude(x);
     *scale = largest / 127.0f;
-    const float inverse = largest > 1e-35f ? 127.0f / largest : 0.0f;  // below, the quotient would overflow
+    const float inverse = largest > kSmallest ? 127.0f / largest : 0.0f;
     int sum = 0;
     for (int i = 0; i < kBlock; i++) {
         q[i] = to_int8(x[i] * inverse);
@@ -27,6 +43,7 @@ static int quantise_block(const float* x, int8_t* q, float* scale) {
     }
     return sum;
 }
+#endif
 
 void quantise(const float* src, size_t stride, int cols, QuantGroup group) {
     const int n = group.tokens, blocks = cols / kBlock;
