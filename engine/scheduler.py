@@ -33,6 +33,9 @@ MAX_RUNNING = 16
 # Beside running decodes a prefill slice may take this long, so that their tokens keep flowing.
 _SLICE_MS = 120.0
 _SMALLEST_SLICE = 32
+# Alone it may take this long: a step is given up, and repeated, when the reader turns to another conversation.
+_STEP_MS = 1500.0
+_SMALLEST_STEP = 128
 
 
 @dataclass(frozen=True)
@@ -148,10 +151,9 @@ class Scheduler:
         return sampled
 
     def _slice(self, *, decoding: bool) -> int:
-        if not decoding:
-            return self._limits.prefill_chunk
-        affordable = int(self._rates.prefill * _SLICE_MS / 1e3)
-        return min(self._limits.prefill_chunk, max(_SMALLEST_SLICE, affordable))
+        budget, smallest = (_SLICE_MS, _SMALLEST_SLICE) if decoding else (_STEP_MS, _SMALLEST_STEP)
+        affordable = int(self._rates.prefill * budget / 1e3) if self._rates.prefill else smallest
+        return min(self._limits.prefill_chunk, max(smallest, affordable))
 
     def _guard(self, turn: Turn, action: Callable[[], object]) -> None:
         """A turn that cannot go on fails alone; the others are not touched."""

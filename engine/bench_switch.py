@@ -1,0 +1,292 @@
+"""What coming back to a conversation costs: from memory, from disk in a new process, with a cold file cache.
+
+`measure` runs everything on real engines. The disk parts run in processes of their own (`python -m
+engine.bench_switch JOB.json`) on copies of the store, so that nothing of them was touched before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engine.bench_driver import Answered, BenchEngine
+from engine.errors import EngineError
+from engine.gguf import GgufFile
+from engine.kv.layout import PageLayout
+from engine.messages import EngineSettings, Tokens
+from engine.models.families import spec_from_gguf
+from engine.store.record import Kind
+from engine.store.segment import scan
+from engine.store.tools import StoreTools
+
+ANSWER = 16  # tokens of every answer
+CHATS = 10
+DOCUMENT_TOKENS = 6000
+_ROUNDS = 5
+_TURNS = 4
+_READ_BYTES = 4 << 20
+_JOB_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class SwitchFigures:
+    """Milliseconds unless said. All turns are greedy, questions have `question_tokens` tokens.
+
+    Attributes:
+        tokens: of the conversation before the question; model, threads: as loaded; kv_bytes: its KV.
+        prefill_ms: computing all of it once.
+        ram_switch_ms: from the question to the state being ready, nothing else running (median);
+            ram_switch_busy_ms: while another conversation computes its prompt (the longest of several).
+        disk_restore_ms: reading and verifying it in a new process, files cached by the system;
+            disk_first_token_ms: from the question to the first token there; question_prefill_ms: the part
+            of it that the question's own tokens take; return_ratio: of it to a prefill of everything.
+        cold_restore_ms, cold_read_mb_s: the same with nothing cached; disk_mb_s: plain reading of the same files.
+        bytes_written_ratio: of a turn, to its new KV and one tail record (the worst of several turns).
+        shared_ratio: bytes of a document's pages after ten conversations to those after one, on disk or in
+            memory, whichever is larger.
+        equal: all answers after a return are those of a run that never left.
+    """
+
+    model: str
+    threads: int
+    tokens: int
+    question_tokens: int
+    kv_bytes: int
+    prefill_ms: float
+    ram_switch_ms: float
+    ram_switch_busy_ms: float
+    disk_restore_ms: float
+    disk_first_token_ms: float
+    question_prefill_ms: float
+    return_ratio: float
+    cold_restore_ms: float
+    cold_read_mb_s: float
+    disk_mb_s: float
+    bytes_written_ratio: float
+    shared_ratio: float
+    equal: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked: token ids are pseudo-random and fixed."""
+
+    path: Path
+    settings: EngineSettings
+    tokens: int
+    question: int
+    vocabulary: int = 0
+
+    def text(self, count: int, seed: int) -> Tokens:
+        return Tokens.prompt([(7919 * (i + 1) + 104729 * seed) % self.vocabulary for i in range(count)])
+
+
+def measure(path: Path, settings: EngineSettings, tokens: int, question: int, folder: Path) -> SwitchFigures:
+    """Runs the benchmark; `folder`: where the stores of the run lie (deleted at the end). EngineError."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix="bench-switch-") as made:
+        scratch = Path(made)
+        settings = replace(settings, ram_budget_bytes=max(settings.ram_budget_bytes, _memory(path, settings, tokens)))
+        with BenchEngine(path, settings, scratch / "store") as engine:
+            plan = _plan(engine, path, settings, tokens, question)
+            first, history = _first_turn(engine, plan)
+            copies = [Path(shutil.copytree(scratch / "store", scratch / name)) for name in ("warm", "cold")]
+            here = engine.ask("main", history + plan.text(question, 1), ANSWER)
+            switches = _switches(engine, plan, history)
+            written = _written_ratio(engine, plan, scratch / "store", history)
+        warm = _in_new_process(plan, history, copies[0], cold=False)
+        cold = _in_new_process(plan, history, copies[1], cold=True)
+        shared = _shared_ratio(plan, scratch / "shared")
+    expected = list(here.finished.generated.ids)
+    equal = all(run["generated"] == expected for run in (warm, cold)) and here.finished.computed != ()
+    prefill = first.finished.timings.prefill
+    return SwitchFigures(
+        model=engine.loaded.name,
+        threads=settings.threads,
+        tokens=len(history),
+        question_tokens=question,
+        kv_bytes=len(history) * engine.loaded.kv_bytes_per_token,
+        prefill_ms=prefill,
+        ram_switch_ms=statistics.median(switches[0]),
+        ram_switch_busy_ms=max(switches[1]),
+        disk_restore_ms=warm["restore_ms"],
+        disk_first_token_ms=warm["first_token_ms"],
+        question_prefill_ms=warm["prefill_ms"],
+        return_ratio=warm["first_token_ms"] / prefill,
+        cold_restore_ms=cold["restore_ms"],
+        cold_read_mb_s=cold["bytes_read"] / 1e3 / cold["restore_ms"],
+        disk_mb_s=cold["disk_mb_s"],
+        bytes_written_ratio=written,
+        shared_ratio=shared,
+        equal=equal,
+    )
+
+
+def _memory(path: Path, settings: EngineSettings, tokens: int) -> int:
+    """For all conversations of the run, so that none of them is evicted in it."""
+    gguf = GgufFile.open(path)
+    try:
+        layout = PageLayout.for_spec(spec_from_gguf(gguf), settings.kv_type_k, settings.kv_type_v)
+    finally:
+        gguf.close()
+    most = max(3 * tokens + _ROUNDS * 4096, DOCUMENT_TOKENS + 4096)
+    return most * layout.bytes_per_token + (256 << 20)
+
+
+def _plan(engine: BenchEngine, path: Path, settings: EngineSettings, tokens: int, question: int) -> Plan:
+    handle = engine.client.model
+    assert handle is not None
+    needed = tokens + (_TURNS + 1) * (question + ANSWER) + ANSWER
+    if needed > handle.context:
+        raise EngineError(
+            "The benchmark does not fit the model's context.",
+            f"It needs {needed:,} tokens, the context has {handle.context:,}.",
+            "Choose a smaller --tokens.",
+        )
+    plan = Plan(path, settings, tokens, question, handle.spec.vocabulary)
+    engine.ask("touch", plan.text(16, 9), 1)  # first touch of the weights is not what is measured
+    return plan
+
+
+def _first_turn(engine: BenchEngine, plan: Plan) -> tuple[Answered, Tokens]:
+    text = plan.text(plan.tokens, 0)
+    first = engine.ask("main", text, ANSWER)
+    engine.flush()
+    return first, text + first.finished.generated
+
+
+def _switches(engine: BenchEngine, plan: Plan, history: Tokens) -> tuple[list[float], list[float]]:
+    """Milliseconds until a conversation in memory is ready: idle, and beside another one's prefill."""
+    idle, busy = [], []
+    for number in range(_ROUNDS):
+        engine.ask("other", plan.text(40, 20 + number), 1)
+        time.sleep(0.3)
+        idle.append(engine.ask("main", history + plan.text(plan.question, 30 + number), 1).restored_ms)
+    engine.focus("main", history)
+    for number in range(_ROUNDS):
+        turn, _ = engine.send("other", plan.text(max(2048, plan.tokens // 2), 50 + number), 1)
+        engine.wait_progress(turn)
+        busy.append(engine.ask("main", history + plan.text(plan.question, 40 + number), 1).restored_ms)
+        engine.cancel(turn)
+    return idle, busy
+
+
+def _written_ratio(engine: BenchEngine, plan: Plan, store: Path, history: Tokens) -> float:
+    """The worst turn's bytes written to its allowance: the KV of its new tokens and one tail record."""
+    per_token = engine.loaded.kv_bytes_per_token
+    tail = engine.loaded.page_tokens * per_token
+    ratios = []
+    engine.flush()
+    before = _written(store)
+    for number in range(_TURNS):
+        done = engine.ask("main", history + plan.text(plan.question, 60 + number), ANSWER).finished
+        engine.flush()
+        after = _written(store)
+        new = len(done.generated) + plan.question
+        ratios.append((after - before) / (new * per_token + tail))
+        history = history + plan.text(plan.question, 60 + number) + done.generated
+        before = after
+    return max(ratios)
+
+
+def _written(store: Path) -> int:
+    with StoreTools(store) as tools:
+        return tools.stat().bytes_written
+
+
+# --- sharing ------------------------------------------------------------------------------------------
+
+
+def _shared_ratio(plan: Plan, store: Path) -> float:
+    """How many times the pages of one document are kept by ten conversations on it."""
+    with BenchEngine(plan.path, plan.settings, store) as engine:
+        size = engine.loaded.page_tokens
+        document = plan.text(min(DOCUMENT_TOKENS, engine.loaded.context - 64), 70)
+        pages = len(document) // size
+        for number in range(CHATS):
+            engine.ask(f"chat {number}", document + plan.text(plan.question, 80 + number), 1)
+        engine.flush()
+        in_memory = engine.idle_stats().kv_memory_bytes / (size * engine.loaded.kv_bytes_per_token)
+        own = CHATS * -(-(len(document) + plan.question - pages * size) // size)
+    records = [found.header for path in _segments(store) for found in scan(path, 0)]
+    on_disk = sum(header.kind == Kind.PAGE and header.start + size <= pages * size for header in records)
+    return max((in_memory - own) / pages, on_disk / pages)
+
+
+# --- a process of its own -----------------------------------------------------------------------------
+
+
+def _in_new_process(plan: Plan, history: Tokens, store: Path, cold: bool) -> dict[str, Any]:
+    job = {
+        "plan": {**asdict(plan), "path": str(plan.path)},
+        "history": [history.ids, history.roles],
+        "store": str(store),
+        "cold": cold,
+    }
+    file = store.with_suffix(".json")
+    file.write_text(json.dumps(job))
+    command = [sys.executable, "-m", "engine.bench_switch", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_JOB_SECONDS, check=False)
+    if done.returncode:
+        raise EngineError("A part of the benchmark failed.", done.stderr.strip().splitlines()[-1][-500:])
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _return_to(job: dict[str, Any]) -> dict[str, Any]:
+    """In the new process: loads the model, asks in a conversation it has never seen."""
+    given = job["plan"]
+    plan = Plan(**{**given, "path": Path(given["path"]), "settings": EngineSettings(**given["settings"])})
+    history, store = Tokens(*map(tuple, job["history"])), Path(job["store"])
+    with BenchEngine(plan.path, plan.settings, store) as engine:
+        engine.ask("touch", plan.text(16, 9), 1)
+        if job["cold"]:
+            _drop_file_cache(store)
+        answered = engine.ask("main", history + plan.text(plan.question, 1), ANSWER)
+    if answered.restored.reused.disk < plan.tokens:
+        raise EngineError("The conversation did not come back from disk.", str(answered.restored))
+    return {
+        "restore_ms": answered.restored.restore_ms,
+        "first_token_ms": answered.first_token_ms,
+        "prefill_ms": answered.finished.timings.prefill,
+        "bytes_read": answered.finished.bytes_read,
+        "generated": list(answered.finished.generated.ids),
+        "disk_mb_s": _sequential_mb_s(store) if job["cold"] else 0.0,
+    }
+
+
+def _segments(store: Path) -> list[Path]:
+    return sorted((store / "segments").iterdir())
+
+
+def _drop_file_cache(store: Path) -> None:
+    for path in _segments(store):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def _sequential_mb_s(store: Path) -> float:
+    """Plain reading of the same files, nothing cached: one stream of large requests."""
+    _drop_file_cache(store)
+    buffer, total, started = bytearray(_READ_BYTES), 0, time.perf_counter()
+    for path in _segments(store):
+        with path.open("rb", buffering=0) as file:
+            while count := file.readinto(buffer):
+                total += count
+    return total / 1e6 / (time.perf_counter() - started)
+
+
+if __name__ == "__main__":
+    print(json.dumps(_return_to(json.loads(Path(sys.argv[1]).read_text()))))
