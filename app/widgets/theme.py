@@ -61,7 +61,8 @@ class Theme(QObject):
         self._icons: dict[tuple[str, str], QIcon] = {}
         self._name = ""
         self.colors: Mapping[str, str] = {}
-        application.setStyle("Fusion")
+        if not application.styleSheet():
+            application.setStyle("Fusion")
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow)
         self._apply()
 
@@ -103,7 +104,9 @@ class Theme(QObject):
         self.colors = load_colors(name)
         self._icons.clear()
         self._application.setPalette(self._palette())
-        self._application.setStyleSheet(style_sheet(self.colors))
+        sheet = style_sheet(self.colors)
+        if sheet != self._application.styleSheet():
+            self._application.setStyleSheet(sheet)
         self.changed.emit()
 
     def _resolved(self) -> str:

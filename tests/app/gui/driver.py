@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from app.core.events import TurnDone, TurnError
@@ -93,8 +94,9 @@ class Driver:
         if not self.ended:
             self.window.close()
             self.until(lambda: self.ended, "the window did not end", 60)
-            self.desktop.deleteLater()
-            self.application.processEvents()
+            for left in (self.window, self.desktop):
+                left.deleteLater()
+            self.application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
     def _end(self) -> None:
         self.ended = True
