@@ -9,17 +9,30 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
+BUSY_LIMIT = 0.1  # seconds of computing
+WAIT_LIMIT = 0.6  # seconds of waiting: a lock, a disk, or a very busy machine
+
 
 @dataclass(frozen=True)
 class Stall:
-    """The main loop did not answer for `seconds`; `where` is its stack when that was noticed."""
+    """The main loop did not answer for `seconds`, of which it computed for `busy`.
+
+    `where` is its stack when that was noticed.
+    """
 
     seconds: float
+    busy: float
     where: str
+
+    @property
+    def is_ours(self) -> bool:
+        """Not explained by other programs that had the processor meanwhile."""
+        return self.busy > BUSY_LIMIT or self.seconds > WAIT_LIMIT
 
 
 class Watchdog(QObject):
@@ -31,6 +44,7 @@ class Watchdog(QObject):
         super().__init__(parent)
         self._limit = limit
         self._main = threading.get_ident()
+        self._cpu_clock = _cpu_clock(self._main)
         self._answered = threading.Event()
         self._ending = threading.Event()
         self.stalls: list[Stall] = []
@@ -54,14 +68,22 @@ class Watchdog(QObject):
     def _watch(self) -> None:
         while not self._ending.wait(0.02):
             self._answered.clear()
-            begun = time.perf_counter()
+            begun, busy = time.perf_counter(), self._cpu_clock()
             self._knocked.emit()
             if self._answered.wait(self._limit):
                 continue
             where = _stack(self._main)
             self._answered.wait()
             if not self._ending.is_set():
-                self.stalls.append(Stall(time.perf_counter() - begun, where))
+                self.stalls.append(Stall(time.perf_counter() - begun, self._cpu_clock() - busy, where))
+
+
+def _cpu_clock(thread: int) -> Callable[[], float]:
+    """Seconds a thread has computed; wall time where the system does not tell."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.perf_counter
+    clock = time.pthread_getcpuclockid(thread)
+    return lambda: time.clock_gettime(clock)
 
 
 def _stack(thread: int) -> str:
