@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from app.core.errors import UserError
 from app.core.prompt import WholeDocument
 from app.core.records import PageUse, PlacedPassages
 from rag.types import Document, DocumentId, Passage
@@ -41,14 +42,29 @@ class DocumentTexts:
     def document(self, document: int) -> Document:
         return self._library().document(DocumentId(document))
 
-    def readable(self, document: int) -> bool:
-        """It is in the library, not in the trash, and its words are indexed."""
+    def state(self, document: int) -> str:
+        """The library's state of it, "gone" when it is not there."""
         from rag.errors import DocumentError
 
         try:
-            return self.document(document).state in ("words", "ready")
+            return self.document(document).state
         except DocumentError:
-            return False
+            return "gone"
+
+    def readable(self, document: int) -> bool:
+        """It is in the library, not in the trash, and its words are indexed."""
+        return self.state(document) in ("words", "ready")
+
+    def require_read(self, documents: Sequence[int]) -> None:
+        """Raises UserError while one of them is still being imported: an answer would miss it unseen."""
+        for document in documents:
+            if self.state(document) == "importing":
+                name = self.document(document).name
+                raise UserError(
+                    f"{name} is still being read.",
+                    "Its import has not come to its last page.",
+                    "Wait for it, or take it out of this conversation.",
+                )
 
     def characters(self, document: int) -> int:
         return self.document(document).characters

@@ -213,6 +213,7 @@ class Turns:
     def _phase_retrieving(self, job: RunningTurn, situation: Situation) -> None:
         job.check()
         if situation.conversation.documents:
+            self._with.planner.texts.require_read(situation.conversation.document_ids)
             self._with.emit(TurnPhase(job.turn, job.conversation, "retrieving"))
 
     # --- the answer -----------------------------------------------------------------------------------

@@ -186,3 +186,17 @@ def test_overflow_is_told_and_stores_nothing(pagekeep, book: Path, starter_model
     assert "tokens" in error["what"]
     assert "long.pdf" in error["why"]
     assert stored(pagekeep, "c") == ()
+
+
+def test_two_processes_at_once_on_one_store(pagekeep, book: Path, starter_model: Path) -> None:
+    common = ("--model", starter_model, "--temperature", 0)
+    command = ("ask", book, "-q", "Tell a long story.", "--conversation", "a", "--max-tokens", 60, *common)
+    with pagekeep.start(*command, "--json") as first:
+        second = pagekeep("ask", book, "-q", "Which word?", "--conversation", "b", "--max-tokens", 4, *common, "--json")
+        out, _ = first.communicate(timeout=200)
+    assert first.returncode == 0
+    assert out.count("\n") == 1
+    assert second.json["tokens"]["generated"] == 4
+    entries = pagekeep("cache", "ls", "--json").json["conversations"]
+    assert {entry["title"] for entry in entries} == {"a", "b"}
+    assert pagekeep("cache", "verify", "--json").json["damaged"] == []
