@@ -49,6 +49,10 @@ class EngineClient:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    def wait(self) -> None:
+        """Until the engine's thread has ended, by `close` or by a fault."""
+        self._thread.join()
+
     @property
     def model(self) -> ModelHandle | None:
         """The loaded model, None before the first."""

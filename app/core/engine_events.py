@@ -6,7 +6,9 @@ import queue
 import threading
 from collections.abc import Callable
 
+from app.core.errors import UserError
 from engine.messages import (
+    ConversationId,
     Event,
     PrefillProgress,
     TokenDelta,
@@ -39,6 +41,13 @@ class EngineEvents:
     def close(self, turn: TurnId) -> None:
         with self._lock:
             self._mailboxes.pop(turn, None)
+
+    def fail_all(self, error: UserError) -> None:
+        """Ends every turn that still waits: the engine will not answer any more."""
+        with self._lock:
+            waiting = dict(self._mailboxes)
+        for turn, mailbox in waiting.items():
+            mailbox.put(TurnFailed(turn, ConversationId(""), error.what, error.why, error.next))
 
     def handle(self, event: Event) -> None:
         if not isinstance(event, TurnEvent):

@@ -84,6 +84,14 @@ class ModelGate:
         with self._changed:
             self._loading, self._failure = path, None
 
+    def fail(self, failure: UserError) -> Path | None:
+        """The engine is gone for good; returns the model it was loading."""
+        with self._changed:
+            loading = self._loading
+            self._loading, self._failure, self._ready = None, failure, None
+            self._changed.notify_all()
+            return loading
+
     def handle_event(self, event: Event) -> None:
         """On the engine's thread."""
         if isinstance(event, ModelLoaded):

@@ -51,6 +51,7 @@ from engine.messages import (
     Focus,
     ForkState,
     LoadModel,
+    ModelFailed,
     ModelLoaded,
     QueryState,
     SaveState,
@@ -131,6 +132,8 @@ class Workspace:
 
                 self._engine = EngineClient(self._router.handle)
                 self._engine.start()
+                watch = threading.Thread(target=self._watch, args=(self._engine,), name="engine-watch", daemon=True)
+                watch.start()
             return self._engine
 
     @property
@@ -334,6 +337,23 @@ class Workspace:
         if isinstance(event, ModelLoaded):
             self._fetches.submit(lambda job: self._catalog.remember(event.path))
         self._emit(event)
+
+    def _watch(self, engine: EngineClient) -> None:
+        """An engine that ends by a fault of ours leaves nobody waiting."""
+        engine.wait()
+        if self._closed:
+            return
+        fault = UserError(
+            "The engine has stopped.",
+            "A fault inside Pagekeep; the log has the details.",
+            "Start Pagekeep again; conversations and documents are safe.",
+        )
+        loading = self._gate.fail(fault)
+        self._router.fail_all(fault)
+        if loading is not None:
+            self._emit(ModelFailed(loading, fault.what, fault.why, fault.next))
+        else:
+            self._emit(Notice(fault.what, fault.why, fault.next))
 
     def _tokens(self, conversation: ConversationId) -> Tokens:
         """The history in the loaded model's ids; empty without a model."""

@@ -98,7 +98,7 @@ class Desk:
         self.store = ConversationStore(folder / "c.db")
         self.library = Library(folder / "library")
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        router = EngineEvents(self.events.put)
+        self.router = router = EngineEvents(self.events.put)
         self.text_ids = chat.format.text_ids
         self.end = chat.format.glue.end_of_turn
         answer = [*self.text_ids("It is blue."), self.end]
@@ -343,3 +343,27 @@ def test_a_conversation_of_another_process_is_refused(desk: Desk, monkeypatch: p
     assert isinstance(event, TurnError)
     assert "another Pagekeep" in event.error.what
     assert desk.store.messages(c.id) == ()
+
+
+def test_an_engine_that_is_gone_fails_the_turn(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.engine.hold_after = 1
+    desk.turns.ask(c.id, "x")
+    desk.until(TurnText)
+    fault = UserError("The engine has stopped.", "why", "next")
+    desk.router.fail_all(fault)
+    event = desk.end_of_turn()
+    desk.engine.cancelled.set()
+    assert isinstance(event, TurnError)
+    assert event.error.what == fault.what
+    assert desk.store.messages(c.id)[-1].state == "failed"
+
+
+def test_waiting_for_a_model_ends_with_the_engine(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.gate.expect(Path("m"))
+    desk.turns.ask(c.id, "x")
+    assert desk.gate.fail(UserError("The engine has stopped.")) == Path("m")
+    event = desk.end_of_turn()
+    assert isinstance(event, TurnError)
+    assert "stopped" in event.error.what

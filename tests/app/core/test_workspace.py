@@ -224,3 +224,20 @@ def test_without_a_model_a_question_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No model"):
         desk.workspace.load_model()
     desk.workspace.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_of_the_engine_leaves_nobody_waiting(
+    tmp_path: Path, starter_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr("engine.service.load", broken)
+    desk = Desk(tmp_path / "faulty")
+    desk.workspace.load_model(starter_model)
+    event = desk.until(ModelLoaded, ModelFailed)
+    assert "stopped" in event.what
+    with pytest.raises(UserError, match="stopped"):
+        desk.workspace.ask(desk.workspace.new_conversation().id, "Hello")
+    desk.workspace.close()
