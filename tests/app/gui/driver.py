@@ -13,7 +13,7 @@ from app.core.events import TurnDone, TurnError
 from app.core.paths import Paths
 from app.core.records import Message
 from app.gui import Desktop
-from engine.messages import ConversationId
+from engine.messages import ConversationId, ModelFailed
 
 
 class Driver:
@@ -27,6 +27,8 @@ class Driver:
         self.ended = False
         self.done: list[Message] = []
         self.errors: list[TurnError] = []
+        self.failures: list[ModelFailed] = []
+        self.desktop.bridge.model_failed.connect(self.failures.append)
         self.desktop.ended.connect(self._end)
         self.desktop.bridge.turn_done.connect(self._note_done)
         self.desktop.bridge.turn_error.connect(self.errors.append)
@@ -54,7 +56,8 @@ class Driver:
         self.wait_for_model()
 
     def wait_for_model(self) -> None:
-        self.until(lambda: self.window.status.loaded is not None, "the model did not load")
+        self.until(lambda: self.window.status.loaded or self.failures, "the model did not load")
+        assert not self.failures, self.failures
 
     def add(self, *files: Path) -> None:
         """As dropped on the window; waits until they are in the library."""
