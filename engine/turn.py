@@ -62,10 +62,8 @@ class Turn:
         return len(self.prompt) + len(self.generated)
 
     def recent(self, window: int) -> list[int]:
-        """The last `window` ids before the next token, prompt included."""
-        missing = window - len(self.generated)
-        head = self.prompt.ids[-missing:] if missing > 0 else ()
-        return [*head, *self.generated[-window:]]
+        """The answer's last `window` tokens. The prompt is left out: its words are what an answer should use."""
+        return self.generated[-window:] if window > 0 else []
 
     @property
     def reused_in_all(self) -> ReusedTokens:
