@@ -20,7 +20,7 @@ GGML_BLOCKS: dict[int, tuple[int, int]] = {
     30: (1, 2),  # BF16
 }
 KV_TYPES: dict[str, tuple[int, int]] = {"f32": (0, 4), "f16": (1, 2), "bf16": (2, 2), "q8": (3, 1)}
-ACTIVATIONS = {"silu": 0, "gelu_tanh": 1}
+ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "swiglu_clamped": 2}
 
 _KINDS: dict[type, int] = {
     p.Embed: 0,
@@ -32,6 +32,8 @@ _KINDS: dict[type, int] = {
     p.Attention: 6,
     p.Gated: 7,
     p.Head: 8,
+    p.Add: 13,
+    p.SigmoidGate: 14,
 }
 
 
@@ -194,8 +196,11 @@ def _rms_norm(c: _Checker, op: p.RmsNorm) -> Any:
 
 def _head_norm(c: _Checker, op: p.HeadNorm) -> Any:
     c.buffer(op.buf, op.heads * op.head_dim)
-    c.vector(op.weight, op.head_dim)
-    sizes = {"heads": op.heads, "head_dim": op.head_dim}
+    normed = op.dims or op.head_dim
+    if not 0 < normed <= op.head_dim:
+        c.fail(f"{normed} of {op.head_dim} channels")
+    c.vector(op.weight, normed)
+    sizes = {"heads": op.heads, "head_dim": op.head_dim, "flag": normed}
     return _row(p.HeadNorm, (op.eps, 1.0, 0.0), out=op.buf, weight=op.weight, **sizes)
 
 
@@ -211,9 +216,22 @@ def _linear(c: _Checker, op: p.Linear) -> Any:
 
 def _rope(c: _Checker, op: p.Rope) -> Any:
     c.buffer(op.buf, op.heads * op.head_dim)
-    if not 0 <= op.rope < len(c.program.ropes) or c.program.ropes[op.rope].dims > op.head_dim:
-        c.fail(f"rope table {op.rope} does not exist or is wider than {op.head_dim}")
-    return _row(p.Rope, out=op.buf, index=op.rope, heads=op.heads, head_dim=op.head_dim)
+    if not 0 <= op.rope < len(c.program.ropes):
+        c.fail(f"rope table {op.rope} does not exist")
+    if op.first < 0 or op.first + c.program.ropes[op.rope].dims > op.head_dim:
+        c.fail(f"rope table {op.rope} from channel {op.first} on is wider than {op.head_dim}")
+    return _row(p.Rope, out=op.buf, index=op.rope, heads=op.heads, head_dim=op.head_dim, flag=op.first)
+
+
+def _add(c: _Checker, op: p.Add) -> Any:
+    c.buffer(op.src, c.width(op.out))
+    return _row(p.Add, (0.0, op.scale, 0.0), out=op.out, src=op.src)
+
+
+def _sigmoid_gate(c: _Checker, op: p.SigmoidGate) -> Any:
+    c.vector(op.weight, c.width(op.src))
+    c.buffer(op.buf)
+    return _row(p.SigmoidGate, out=op.buf, src=op.src, weight=op.weight)
 
 
 def _kv_write(c: _Checker, op: p.KvWrite) -> Any:
@@ -263,4 +281,6 @@ _ENCODERS: dict[type, Any] = {
     p.Attention: _attention,
     p.Gated: _gated,
     p.Head: _head,
+    p.Add: _add,
+    p.SigmoidGate: _sigmoid_gate,
 }

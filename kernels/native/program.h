@@ -8,7 +8,7 @@
 namespace pk {
 
 // Column meanings are set by kernels/encoding.py.
-enum class OpKind : int { Embed, RmsNorm, HeadNorm, Linear, Rope, KvWrite, Attention, Gated, Head, Quantise, RopeRows, OutNorm, Softcap };
+enum class OpKind : int { Embed, RmsNorm, HeadNorm, Linear, Rope, KvWrite, Attention, Gated, Head, Quantise, RopeRows, OutNorm, Softcap, Add, SigmoidGate };
 
 struct Op {
     OpKind kind;
@@ -19,7 +19,7 @@ struct Op {
     int index = -1;      // rope or KV layer
     int heads = 0;
     int head_dim = 0;
-    int flag = 0;        // accumulate, activation, window
+    int flag = 0;        // accumulate, activation, window, first channel, normed channels
     float value = 0;     // eps or scale
     float scale = 1;
     float cap = 0;

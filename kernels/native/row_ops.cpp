@@ -51,7 +51,15 @@ static inline vf gelu_tanh(vf x) {
     return vmul(vmul(vset(0.5f), x), vadd(vset(1.0f), vtanh(inner)));
 }
 
+// gpt-oss: the gate is bounded above, the other half on both sides.
+static inline vf swiglu_clamped(vf gate, vf up) {
+    const vf g = vmin(gate, vset(7.0f)), u = vmax(vmin(up, vset(7.0f)), vset(-7.0f));
+    const vf sigmoid = vdiv(vset(1.0f), vadd(vset(1.0f), vexp(vmul(g, vset(-1.702f)))));
+    return vmul(vmul(g, sigmoid), vadd(u, vset(1.0f)));
+}
+
 static inline vf gate_one(vf gate, vf up, int activation) {
+    if (activation == kSwigluClamped) return swiglu_clamped(gate, up);
     return vmul(activation == kSilu ? silu(gate) : gelu_tanh(gate), up);
 }
 
@@ -59,6 +67,19 @@ void gated(const float* gate, const float* up, float* out, int n, int activation
     int i = 0;
     for (; i + W <= n; i += W) vstore(out + i, gate_one(vload(gate + i), vload(up + i), activation));
     if (i < n) vstore_n(out + i, gate_one(vload_n(gate + i, n - i), vload_n(up + i, n - i), activation), n - i);
+}
+
+void add_scaled(float* out, const float* src, float scale, int n) {
+    for (int i = 0; i < n; i++) out[i] = out[i] + scale * src[i];
+}
+
+void sigmoid_gate(float* buf, int width, const float* src, const float* weight, int n) {
+    vf sums = vzero();
+    int i = 0;
+    for (; i + W <= n; i += W) sums = vfma(vload(src + i), vload(weight + i), sums);
+    if (i < n) sums = vfma(vload_n(src + i, n - i), vload_n(weight + i, n - i), sums);
+    const float gate = 1.0f / (1.0f + exp_one(-vsum(sums)));
+    for (i = 0; i < width; i++) buf[i] *= gate;
 }
 
 void softcap(float* values, int n, float cap) {

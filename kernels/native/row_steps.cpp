@@ -47,14 +47,14 @@ void Executor::run_row_op(const Op& op, int row) {
         case OpKind::HeadNorm:
             for (int h = 0; h < op.heads; h++) {
                 float* x = buffers_[op.out].row(row) + static_cast<size_t>(h) * op.head_dim;
-                k.rms_norm(x, floats(program_.tensors[op.weight]), op.head_dim, op.value, x);
+                k.rms_norm(x, floats(program_.tensors[op.weight]), op.flag, op.value, x);
             }
             break;
         case OpKind::Rope: {
             const RopeTable& rope = program_.ropes[op.index];
             const float* cosines =
                 reinterpret_cast<float*>(rope_tables_[op.index].data()) + static_cast<size_t>(row) * rope.dims;
-            k.rope(buffers_[op.out].row(row), op.heads, op.head_dim, rope.dims, rope.kind, cosines,
+            k.rope(buffers_[op.out].row(row) + op.flag, op.heads, op.head_dim, rope.dims, rope.kind, cosines,
                    cosines + rope.dims / 2);
             break;
         }
@@ -62,6 +62,13 @@ void Executor::run_row_op(const Op& op, int row) {
         case OpKind::Gated:
             k.gated(buffers_[op.src].row(row), buffers_[op.extra].row(row), buffers_[op.out].row(row),
                     program_.widths[op.out], op.flag);
+            break;
+        case OpKind::Add:
+            k.add_scaled(buffers_[op.out].row(row), buffers_[op.src].row(row), op.scale, program_.widths[op.out]);
+            break;
+        case OpKind::SigmoidGate:
+            k.sigmoid_gate(buffers_[op.out].row(row), program_.widths[op.out], buffers_[op.src].row(row),
+                           floats(program_.tensors[op.weight]), program_.widths[op.src]);
             break;
         case OpKind::Softcap: k.softcap(buffers_[op.out].row(row), program_.vocabulary, op.cap); break;
         default: break;

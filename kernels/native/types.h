@@ -14,7 +14,7 @@ constexpr int kTileTokens = 64;      // keys converted at a time inside a partit
 enum GgmlType : int32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kBF16 = 30 };
 enum KvType : int32_t { kKvF32 = 0, kKvF16 = 1, kKvBF16 = 2, kKvQ8 = 3 };
 enum RopeKind : int32_t { kRopeNorm = 1, kRopeNeox = 2 };
-enum Activation : int32_t { kSilu = 0, kGeluTanh = 1 };
+enum Activation : int32_t { kSilu = 0, kGeluTanh = 1, kSwigluClamped = 2 };
 
 struct TensorView {
     const uint8_t* data;

@@ -13,6 +13,6 @@ def rms_norm(x: Floats, weight: Floats, eps: float, how: How | None = None) -> F
 
 
 def head_norm(x: Floats, weight: Floats, heads: int, eps: float, how: How | None = None) -> Floats:
-    """x [T, heads * head_dim], weight [head_dim]: each head on its own."""
-    op = HeadNorm(0, 0, heads, len(weight), eps)
+    """x [T, heads * head_dim]: the first len(weight) channels of each head on their own, the rest stays."""
+    op = HeadNorm(0, 0, heads, x.shape[1] // heads, eps, len(weight))
     return run(op, {0: x}, 0, [x.shape[1]], [Weight.f32(weight)], how=how)

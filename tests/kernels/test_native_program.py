@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,7 @@ from kv_cases import Pages
 from small_model import VOCABULARY, SmallModel, small_model
 
 from kernels.native_program import NativeProgram, available_isas
-from kernels.program import Attention, Linear, StepBatch, TensorRef
+from kernels.program import Attention, Linear, Route, StepBatch, TensorRef
 
 TOKENS = np.random.default_rng(8).integers(0, VOCABULARY, 700).astype(np.int32)
 
@@ -88,6 +90,33 @@ def test_cancel_stops_the_step() -> None:
     assert native.step(batch).completed
 
 
+def test_cancel_takes_effect_while_a_step_runs() -> None:
+    model = small_model("F32")
+    native = NativeProgram(model.program, 2)
+    pages = model.pages(40, 700)
+    batch = batch_of(pages, [(s, TOKENS, 0) for s in range(40)])
+    results: list[bool] = []
+    worker = threading.Thread(target=lambda: results.append(native.step(batch).completed))
+    worker.start()
+    time.sleep(0.05)
+    batch.cancel[0] = 1
+    start = time.monotonic()
+    worker.join()
+    assert results == [False]
+    assert time.monotonic() - start < 2.0  # generous: the machine may be busy
+
+
+def test_idle_threads_use_no_processor_time() -> None:
+    model = small_model()
+    native = NativeProgram(model.program, 3)
+    pages = model.pages(1, 64)
+    assert native.step(batch_of(pages, [(0, TOKENS[:20], 0)])).completed
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.4)
+    assert time.process_time() - before < 0.1
+
+
 def test_wrong_batches_are_refused_by_name() -> None:
     model = small_model()
     native = NativeProgram(model.program, 1)
@@ -115,6 +144,7 @@ def test_wrong_programs_are_refused_by_name() -> None:
         "instruction 0 .Linear.: buffer 6 is 160 wide": replace(program, instructions=(Linear(6, 1, 2),)),
         "do not divide into 2 KV heads": replace(program, instructions=(Attention(5, 2, 0, 5, 1.0),)),
         "no native kernel": replace(program, tensors=(TensorRef(64, 10, 1, 256), *program.tensors[1:])),
+        "Route. has no native kernel": replace(program, instructions=(Route(6, 1, 8, 2),)),
         "multiple of 64": replace(program, page_tokens=48),
     }
     for text, wrong in cases.items():

@@ -10,6 +10,9 @@ from kernels.embed.reference import embed as embed_reference
 from kernels.gated.cpu import gated
 from kernels.gated.reference import gated as gated_reference
 from kernels.program import ROPE_NEOX, ROPE_NORM, RopeTable
+from kernels.residual.cpu import add, sigmoid_gate
+from kernels.residual.reference import add as add_reference
+from kernels.residual.reference import sigmoid_gate as gate_reference
 from kernels.rms_norm.cpu import head_norm, rms_norm
 from kernels.rms_norm.reference import rms_norm as norm_reference
 from kernels.rope.cpu import rope
@@ -51,14 +54,41 @@ def test_rope(isa: str, kind: int, head_dim: int, dims: int) -> None:
     positions = [0, 1, 5, 1000, 131071]
     x = normal(len(positions), 3 * head_dim)
     wanted = rope_reference(torch.from_numpy(x).reshape(-1, 3, head_dim), positions, table)
-    got = rope(x, positions, 3, table, How(isa=isa))
+    got = rope(x, positions, 3, table, how=How(isa=isa))
     np.testing.assert_allclose(got, wanted.reshape(len(positions), -1).numpy(), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("activation", ["silu", "gelu_tanh"])
+@pytest.mark.parametrize("activation", ["silu", "gelu_tanh", "swiglu_clamped"])
 def test_gated_over_the_whole_range(isa: str, activation: str) -> None:
     gate = np.concatenate([np.linspace(-100, 100, 400), np.linspace(-4, 4, 403)]).astype(np.float32)[None]
     up = normal(1, gate.shape[1])
     wanted = gated_reference(torch.from_numpy(gate).double(), torch.from_numpy(up).double(), activation).numpy()
     got = gated(gate, up, activation, How(isa=isa))
     np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
+
+
+def test_rope_from_a_channel_on(isa: str) -> None:
+    table = RopeTable(8, (1.0, 0.1, 0.01, 0.001), 1.0, ROPE_NEOX)
+    x = normal(3, 2 * 20)
+    wanted = torch.from_numpy(x.copy()).reshape(3, 2, 20)
+    wanted[..., 9:17] = rope_reference(wanted[..., 9:17], [0, 3, 70], table)
+    got = rope(x, [0, 3, 70], 2, table, 9, How(isa=isa))
+    np.testing.assert_allclose(got, wanted.reshape(3, 40).numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_head_norm_of_the_first_channels(isa: str) -> None:
+    x, weight = normal(5, 3 * 20), normal(12, seed=1)
+    wanted = torch.from_numpy(x.copy()).reshape(5, 3, 20)
+    wanted[..., :12] = norm_reference(wanted[..., :12], torch.from_numpy(weight), 1e-6)
+    got = head_norm(x, weight, 3, 1e-6, How(isa=isa))
+    np.testing.assert_allclose(got, wanted.reshape(5, 60).numpy(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("width", [1, 37, 64])
+def test_residual_operations(isa: str, width: int) -> None:
+    x, same, src, weight = normal(9, width), normal(9, width, seed=1), normal(9, 45, seed=2), normal(45, seed=3)
+    tensors = [torch.from_numpy(a) for a in (x, same, src, weight)]
+    wanted = add_reference(tensors[0], tensors[1], 0.22).numpy()
+    np.testing.assert_allclose(add(x, same, 0.22, How(isa=isa)), wanted, rtol=1e-6, atol=1e-6)
+    wanted = gate_reference(tensors[0], tensors[2], tensors[3]).numpy()
+    np.testing.assert_allclose(sigmoid_gate(x, src, weight, How(isa=isa)), wanted, rtol=3e-6, atol=1e-6)

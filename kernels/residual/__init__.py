@@ -1,0 +1,1 @@
+"""Scaled residual addition and the sigmoid gate of a shared expert."""
