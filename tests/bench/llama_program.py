@@ -74,9 +74,7 @@ def load(path: Path, kv: str = "f16") -> Model:
     output = index.get("output.weight", index["token_embd.weight"])
     ops.append(p.Head(x, index["output_norm.weight"], eps, output))
     vocabulary = tensors[output].rows
-    program = p.Program(
-        widths, tensors, kv_layers, PAGE_TOKENS, (rope,), tuple(ops), vocabulary, channels
-    )
+    program = p.Program(widths, tensors, kv_layers, PAGE_TOKENS, (rope,), tuple(ops), vocabulary, channels)
     return Model(program, page_bytes, reader)
 
 
