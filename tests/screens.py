@@ -85,9 +85,14 @@ def answer(driver: Driver, question: str, camera: Camera | None = None, name: st
     before = len(driver.answered(here))
     driver.ask(question)
     if camera is not None:
-        driver.until(lambda: driver.window.controller.live.get(here) is not None, "not asked")
-        camera.take(name, settle=0.7)
+        driver.until(lambda: _phase(driver) in ("reading", "answering"), "not asked")
+        camera.take(name, settle=0.4)
     driver.until(lambda: len(driver.answered(here)) > before or driver.errors, "no answer", 300)
+
+
+def _phase(driver: Driver) -> str:
+    live = driver.window.controller.live.get(driver.window.controller.on_screen)
+    return live.phase.phase if live is not None and live.phase is not None else ""
 
 
 def best_citation(driver: Driver) -> object:
