@@ -1,25 +1,29 @@
 """Measuring retrieval: recall by page and mean reciprocal rank over a set of questions.
 
 Run as `python -m rag.evaluate LIBRARY SET.jsonl [--embedder FOLDER]`. A line of the set: `pdf` (document name),
-`question`, `pages` (0-based, any of them counts), optionally `kind`.
+`question`, `pages` (0-based, any of them counts), optionally `kind`. Intervals are Wilson's, at 95 %.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rag.library import Library
+from rag.errors import DocumentError
+from rag.library import Library, VectorUse
 from rag.protocols import Embedder
 from rag.types import DocumentId, Hit
 
 DEPTH = 20
 CUTS = (1, 5, 10)
+Z95 = 1.959964  # of the standard normal distribution
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -32,34 +36,53 @@ class Question:
 
 @dataclass(frozen=True)
 class Recall:
-    """Shares of the questions whose page is among the first 1, 5, 10 pages; MRR over the first 20 pages."""
+    """Shares of the questions whose page is among the first 1, 5, 10 pages, each with its 95 % interval; MRR over
+    the first 20 pages; median time of a query."""
 
     kind: str
     questions: int
     at_1: float
     at_5: float
     at_10: float
+    at_1_interval: Interval
+    at_5_interval: Interval
+    at_10_interval: Interval
     mrr: float
     query_ms: float
 
 
 def read_questions(path: Path) -> list[Question]:
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [Question(q["pdf"], q["question"], tuple(q["pages"]), q.get("kind", "")) for q in lines]
+    """Errors: DocumentError of kind "set"."""
+    try:
+        found = [_question(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        next_step = "Each line is an object with pdf, question, pages (from 0) and, if you like, kind."
+        raise DocumentError(f"{path.name} is no set of questions.", f"{error!r}", next_step, "set") from error
+    if not found:
+        raise DocumentError(f"{path.name} is no set of questions.", "It is empty.", "Write a question in it.", "set")
+    return found
 
 
-def evaluate(library: Library, questions: Sequence[Question], alone: bool = False) -> list[Recall]:
+def _question(line: str) -> Question:
+    q = json.loads(line)
+    return Question(str(q["pdf"]), str(q["question"]), tuple(int(page) for page in q["pages"]), str(q.get("kind", "")))
+
+
+def evaluate(
+    library: Library, questions: Sequence[Question], alone: bool = False, vectors: VectorUse = "wait"
+) -> list[Recall]:
     """Recall for all questions, then by kind.
 
     Args:
         alone: search only the question's document; otherwise all documents the set names, together.
+        vectors: as for `Library.search`.
     """
     ids = {name: library.find(name).id for name in sorted({q.pdf for q in questions})}
     ranks: list[tuple[str, int | None, float]] = []
     for question in questions:
         searched = [ids[question.pdf]] if alone else list(ids.values())
         start = time.perf_counter()
-        hits = library.search(question.question, searched, DEPTH)
+        hits = library.search(question.question, searched, DEPTH, vectors)
         elapsed = 1000 * (time.perf_counter() - start)
         ranks.append((question.kind, rank_of(hits, ids[question.pdf], question.pages), elapsed))
     kinds = ["all", *sorted({kind for kind, _, _ in ranks if kind})]
@@ -80,10 +103,30 @@ def rank_of(hits: Sequence[Hit], document: DocumentId, pages: Sequence[int]) -> 
 
 def _recall(kind: str, ranks: Sequence[tuple[str, int | None, float]]) -> Recall:
     found = [rank for _, rank, _ in ranks if rank is not None]
-    at = [sum(1 for rank in found if rank <= cut) / len(ranks) for cut in CUTS]
-    mrr = sum(1 / rank for rank in found) / len(ranks)
+    hits = [sum(1 for rank in found if rank <= cut) for cut in CUTS]
     times = sorted(elapsed for _, _, elapsed in ranks)
-    return Recall(kind, len(ranks), at[0], at[1], at[2], mrr, times[len(times) // 2])
+    at_1, at_5, at_10 = (count / len(ranks) for count in hits)
+    interval_1, interval_5, interval_10 = (wilson(count, len(ranks)) for count in hits)
+    return Recall(
+        kind=kind,
+        questions=len(ranks),
+        at_1=at_1,
+        at_5=at_5,
+        at_10=at_10,
+        at_1_interval=interval_1,
+        at_5_interval=interval_5,
+        at_10_interval=interval_10,
+        mrr=sum(1 / rank for rank in found) / len(ranks),
+        query_ms=times[len(times) // 2],
+    )
+
+
+def wilson(hits: int, trials: int) -> Interval:
+    """95 % interval of a share (Wilson's score interval)."""
+    share, square = hits / trials, Z95 * Z95 / trials
+    middle = (share + square / 2) / (1 + square)
+    half = Z95 * math.sqrt(share * (1 - share) / trials + square / trials / 4) / (1 + square)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

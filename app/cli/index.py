@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from rag.types import Document, Hit, IngestProgress, PageReport
 
 def run(options: Namespace, console: Console) -> None:
     with open_session(console) as session:
-        {"add": _add, "ls": _ls, "report": _report, "search": _search}[options.action](options, console, session)
+        actions = {"add": _add, "ls": _ls, "report": _report, "search": _search, "evaluate": _evaluate}
+        actions[options.action](options, console, session)
 
 
 def _add(options: Namespace, console: Console, session: Session) -> None:
@@ -87,6 +89,27 @@ def _search(options: Namespace, console: Console, session: Session) -> None:
         console.text("         " + " ".join(hit.text.split())[:300])
     if not hits:
         console.text("Nothing found.")
+
+
+def _evaluate(options: Namespace, console: Console, session: Session) -> None:
+    """Recall by page over a set of questions about documents of the library."""
+    from rag.evaluate import evaluate, read_questions
+
+    library = session.workspace.library
+    questions = read_questions(Path(options.set))
+    embedded = all(library.find(name).embedded for name in {question.pdf for question in questions})
+    vectors = "wait" if embedded and not options.words_only else "never"
+    recalls = evaluate(library, questions, options.alone, vectors)  # type: ignore[arg-type]
+    console.result({"vectors": vectors == "wait", "recall": [asdict(recall) for recall in recalls]})
+    console.text("                       @1     @5    @10    MRR     ms  (95 % intervals)")
+    for r in recalls:
+        ranges = "  ".join(
+            f"{low:.2f}-{high:.2f}" for low, high in (r.at_1_interval, r.at_5_interval, r.at_10_interval)
+        )
+        console.text(
+            f"{r.kind:<12} {r.questions:>5}  {r.at_1:.3f}  {r.at_5:.3f}  {r.at_10:.3f}  {r.mrr:.3f}"
+            f"  {r.query_ms:5.0f}  {ranges}"
+        )
 
 
 def document_json(document: Document) -> dict[str, Any]:

@@ -95,6 +95,10 @@ def _add_index(commands: Commands) -> None:
     search.add_argument("text", metavar="TEXT")
     search.add_argument("--document", action="append", metavar="NAME", help="only in this one (repeatable)")
     search.add_argument("--top", type=_positive, default=10, metavar="K")
+    evaluate = _command(actions, "evaluate", "Recall of the search over a set of questions")
+    evaluate.add_argument("set", metavar="SET.jsonl", help="a line each: pdf, question, pages (from 0), kind")
+    evaluate.add_argument("--alone", action="store_true", help="search only the question's own document")
+    evaluate.add_argument("--words-only", action="store_true", help="without vectors")
 
 
 def _add_cache(commands: Commands) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from rag import Document, Library
-from rag.evaluate import Question, evaluate, main, rank_of, read_questions
+from rag.errors import DocumentError
+from rag.evaluate import Question, evaluate, main, rank_of, read_questions, wilson
 
 NAME = "pagekeep-sample.pdf"
 QUESTIONS = [
@@ -20,6 +21,29 @@ def test_recall_by_kind(library: Library, sample: Document) -> None:
     assert everything.at_1 == pytest.approx(2 / 3)
     assert (exact.at_1, exact.mrr) == (1.0, 1.0)
     assert (hopeless.at_10, hopeless.mrr) == (0.0, 0.0)
+    assert everything.at_1_interval == wilson(2, 3)
+
+
+def test_intervals() -> None:
+    # Newcombe 1998, table I, method 3: 81 of 263, 15 of 148, 0 of 20.
+    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(15, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
+    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+
+
+def test_the_second_set_is_half_paraphrases() -> None:
+    questions = read_questions(Path(__file__).parents[1] / "data" / "questions.jsonl")
+    assert len(questions) >= 60
+    assert 2 * sum(q.kind == "paraphrase" for q in questions) >= len(questions)
+
+
+@pytest.mark.parametrize("content", ["", "not json", '{"pdf": "a.pdf"}', "[1]"])
+def test_a_file_that_is_no_set(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(content)
+    with pytest.raises(DocumentError) as error:
+        read_questions(path)
+    assert error.value.kind == "set"
 
 
 def test_pages_are_counted_once(library: Library, sample: Document) -> None:
