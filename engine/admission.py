@@ -30,7 +30,7 @@ class Admission:
     def begin(self, turn: Turn) -> None:
         """Finds what is computed already and starts to bring it back. Raises ContextOverflow, KvMemoryFull."""
         self._check_fit(turn)
-        match = self._cache.match(turn.prompt)
+        match = self._worth_reading(self._cache.match(turn.prompt))
         restore = self._cache.begin_restore(match)
         turn.clock.admitted()
         turn.restore, turn.match = restore, match
@@ -48,6 +48,7 @@ class Admission:
         turn.sequence = restore.take()
         turn.clock.restore = now_ms() - turn.clock.submitted - turn.clock.queue
         turn.bytes_read = turn.sequence.bytes_read
+        self._rates.saw_restore(turn.bytes_read, turn.clock.restore)
         self._account(turn, match, restore.failed or match.missing_reason)
         turn.phase = Phase.PREFILL
 
@@ -85,6 +86,13 @@ class Admission:
         turn.sequence.release()
         turn.clock.save = now_ms() - started
         return written
+
+    def _worth_reading(self, match: PrefixMatch) -> PrefixMatch:
+        """Leaves what lies on disk out where this machine computes it faster than it reads it."""
+        costs = self._cache.tree.costs
+        if match.disk_bytes and costs.recompute_is_faster(match.memory_tokens, match.disk_tokens, match.disk_bytes):
+            return match.in_memory("faster to compute than to read")
+        return match
 
     def _check_fit(self, turn: Turn) -> None:
         over = len(turn.prompt) + 1 - self._context

@@ -61,11 +61,12 @@ class EngineSettings:
     backend: BackendName = "cpu"
     ram_budget_bytes: int = 2 << 30
     disk_budget_bytes: int = 20 << 30
+    idle_seconds: float = 1800.0  # after which a conversation that is on disk leaves memory; 0: never
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sampling parameters; temperature 0 is greedy. Penalties look at the last `penalty_window` tokens."""
+    """Sampling parameters; temperature 0 is greedy. Penalties look at the answer's last `penalty_window` tokens."""
 
     temperature: float = 0.7
     top_k: int = 40
@@ -138,6 +139,14 @@ class DropState:
 class ForkState:
     source: ConversationId
     target: ConversationId
+
+
+@dataclass(frozen=True)
+class PinState:
+    """The pages of a pinned conversation stay in memory when idle and are never evicted from disk."""
+
+    conversation: ConversationId
+    pinned: bool = True
 
 
 @dataclass(frozen=True)
@@ -305,7 +314,11 @@ class StateReport:
 
 @dataclass(frozen=True)
 class EngineStats:
-    """Sent about twice a second while busy and once when idle."""
+    """Sent about twice a second while busy and once when idle.
+
+    `kv_memory_bytes` is held by pages, `kv_reserved_bytes` taken from the system (free buffers included);
+    `written_bytes`: appended to the store since the model was loaded.
+    """
 
     weights_bytes: int
     kv_memory_bytes: int
@@ -314,6 +327,11 @@ class EngineStats:
     waiting: int
     prefill_rate: float  # tokens per second, 0 when unknown
     decode_rate: float
+    kv_reserved_bytes: int = 0
+    index_bytes: int = 0
+    ram_budget_bytes: int = 0
+    disk_budget_bytes: int = 0
+    written_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -325,7 +343,7 @@ class EngineNotice:
     next: str
 
 
-Command = LoadModel | Submit | Cancel | Focus | SaveState | DropState | ForkState | QueryState
+Command = LoadModel | Submit | Cancel | Focus | SaveState | DropState | ForkState | PinState | QueryState
 Event = (
     ModelLoading
     | ModelLoaded

@@ -5,10 +5,10 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from engine.admission import Admission
 from engine.answer import AnswerText
+from engine.costs import model_depth_scale
 from engine.errors import EngineError
 from engine.kv.cache import KvCache
 from engine.kv.restore import Restore
@@ -16,23 +16,22 @@ from engine.loading import LoadedModel, ModelHandle, load
 from engine.messages import (
     Cancel,
     Command,
-    ConversationId,
     DropState,
     EngineNotice,
-    EngineStats,
     Event,
     Focus,
     ForkState,
     LoadModel,
     ModelFailed,
     ModelLoading,
+    PinState,
     QueryState,
     SaveState,
-    StateReport,
     Submit,
     TurnFailed,
 )
 from engine.runner import Runner
+from engine.running import Running, unknown_state
 from engine.scheduler import Limits, Scheduler
 from engine.store import KvStore
 from engine.timings import Rates
@@ -42,18 +41,7 @@ from engine.turn import Turn
 _IDLE_SECONDS = 0.5
 _STATS_SECONDS = 0.5
 _RESTORE_POLL_SECONDS = 0.002
-
-
-@dataclass
-class Running:
-    """Everything that exists while a model is loaded."""
-
-    model: LoadedModel
-    cache: KvCache
-    store: KvStore | None
-    rates: Rates
-    runner: Runner
-    scheduler: Scheduler
+_TIDY_SECONDS = 20.0
 
 
 class Service:
@@ -68,6 +56,7 @@ class Service:
         self._emit = emit
         self._prefetch: Restore | None = None
         self._stats_due = 0.0
+        self._tidy_due = 0.0
         self.running: Running | None = None
 
     # --- the loop -----------------------------------------------------------------------------------
@@ -113,7 +102,19 @@ class Service:
             self._prefetch = None
         if not busy:
             running.cache.poll()
+            self._tidy(running)
         self._report(running, busy)
+
+    def _tidy(self, running: Running) -> None:
+        """Now and then, when nothing runs: lets go of what was not used for long."""
+        now = time.monotonic()
+        if now < self._tidy_due:
+            return
+        self._tidy_due = now + _TIDY_SECONDS
+        running.cache.judge_by(running.rates.costs(running.depth_scale))
+        focus = running.scheduler.focus
+        if running.settings.idle_seconds:
+            running.cache.retire(running.settings.idle_seconds, [focus] if focus else [])
 
     def _report(self, running: Running, busy: bool) -> None:
         for notice in running.cache.notices():
@@ -121,19 +122,7 @@ class Service:
         now = time.monotonic()
         if now >= self._stats_due and (busy or self._stats_due):
             self._stats_due = now + _STATS_SECONDS if busy else 0.0
-            self._emit(self._stats(running))
-
-    def _stats(self, running: Running) -> EngineStats:
-        stat = running.cache.stat()
-        return EngineStats(
-            weights_bytes=running.model.handle.info.weights_bytes,
-            kv_memory_bytes=stat.used_bytes,
-            kv_disk_bytes=running.store.stat().bytes if running.store else 0,
-            running=running.scheduler.running,
-            waiting=running.scheduler.waiting,
-            prefill_rate=running.rates.prefill,
-            decode_rate=running.rates.decode,
-        )
+            self._emit(running.stats())
 
     # --- commands -----------------------------------------------------------------------------------
 
@@ -160,8 +149,10 @@ class Service:
                 running.cache.drop(command.conversation, command.disk)
             case ForkState():
                 running.cache.fork(command.source, command.target)
+            case PinState():
+                running.cache.conversations.pin(command.conversation, command.pinned)
             case QueryState():
-                self._emit(_state_report(command, running))
+                self._emit(running.state(command))
             case LoadModel():
                 raise AssertionError("handled before")
 
@@ -174,21 +165,7 @@ class Service:
             )
             self._emit(TurnFailed(command.turn, command.conversation, what, why, next_))
         elif isinstance(command, QueryState):
-            report = StateReport(
-                command.request,
-                command.conversation,
-                len(command.tokens),
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                (),
-                None,
-                0.0,
-                "none",
-            )
+            report = unknown_state(command)
             self._emit(report)
 
     def _turn(self, request: Submit, handle: ModelHandle) -> Turn:
@@ -232,7 +209,9 @@ class Service:
         limits = Limits(model.handle.context, settings.prefill_chunk, model.handle.tokenizer.eog_ids)
         admission = Admission(cache, rates, limits.context, self._emit)
         scheduler = Scheduler(runner, admission, rates, limits, self._emit)
-        return Running(model, cache, store, rates, runner, scheduler)
+        scale = model_depth_scale(model)
+        cache.judge_by(rates.costs(scale))
+        return Running(model, cache, store, rates, runner, scheduler, settings, scale)
 
     def _open_store(self, model: LoadedModel, command: LoadModel) -> KvStore | None:
         """Without a store conversations work all the same; the reader is told."""
@@ -259,22 +238,3 @@ class Service:
         if running.store is not None:
             running.store.close()
         running.model.gguf.close()
-
-
-def _state_report(command: QueryState, running: Running) -> StateReport:
-    numbers = running.cache.report(command.conversation, command.tokens)
-    return StateReport(
-        request=command.request,
-        conversation=command.conversation,
-        tokens=numbers.tokens,
-        tokens_memory=numbers.tokens_memory,
-        tokens_disk_only=numbers.tokens_disk_only,
-        tokens_unsaved=numbers.tokens_unsaved,
-        bytes_memory=numbers.bytes_memory,
-        bytes_disk=numbers.bytes_disk,
-        bytes_shared=numbers.bytes_shared,
-        shared_with=tuple(ConversationId(name) for name in numbers.shared_with),
-        last_saved=numbers.last_saved,
-        rebuild_seconds=running.rates.prefill_ms(numbers.tokens) / 1e3,
-        tier=numbers.tier,
-    )

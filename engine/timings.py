@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from engine.kv.value import Costs
 from engine.messages import TurnTimings
 
 _KEEP = 0.8  # weight of the past in the running mean: a change of load shows after about five steps
+_SMALLEST_READ = 8 << 20
 
 
 def now_ms() -> float:
@@ -23,6 +25,7 @@ class Rates:
     path: Path | None = None
     prefill: float = 0.0
     decode: float = 0.0
+    read: float = 0.0  # bytes per second of verified restores
 
     @staticmethod
     def load(path: Path | None) -> Rates:
@@ -31,7 +34,7 @@ class Rates:
             return Rates(path)
         try:
             known = json.loads(path.read_text())
-            return Rates(path, float(known["prefill"]), float(known["decode"]))
+            return Rates(path, float(known["prefill"]), float(known["decode"]), float(known.get("read", 0.0)))
         except (OSError, ValueError, KeyError, TypeError):
             return Rates(path)
 
@@ -39,7 +42,7 @@ class Rates:
         if self.path is None or not self.prefill:
             return
         fresh = self.path.with_suffix(".new")
-        fresh.write_text(json.dumps({"prefill": self.prefill, "decode": self.decode}))
+        fresh.write_text(json.dumps({"prefill": self.prefill, "decode": self.decode, "read": self.read}))
         fresh.replace(self.path)
 
     def saw_prefill(self, tokens: int, ms: float) -> None:
@@ -50,6 +53,18 @@ class Rates:
     def saw_decode(self, tokens: int, ms: float) -> None:
         if tokens and ms > 0:
             self.decode = _mean(self.decode, tokens * 1e3 / ms)
+
+    def saw_restore(self, size: int, ms: float) -> None:
+        """Small reads are left out: they measure the way to the I/O threads and back."""
+        if size >= _SMALLEST_READ and ms > 0:
+            self.read = _mean(self.read, size * 1e3 / ms)
+
+    def costs(self, depth_scale: float) -> Costs:
+        """What a page is worth on this machine; assumed rates where nothing was measured."""
+        known = Costs(depth_scale=depth_scale)
+        if self.prefill:
+            known = replace(known, seconds_per_token=1 / self.prefill, compute_measured=True)
+        return replace(known, read_bytes_per_second=self.read, read_measured=True) if self.read else known
 
     def prefill_ms(self, tokens: int) -> float:
         return tokens * 1e3 / self.prefill if self.prefill else 0.0

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
-from typing import TypeGuard
 
 import numpy as np
 
@@ -17,12 +16,13 @@ from engine.kv.disk import DiskTier, Head, Notice, WriteRequest
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Ids, Key, Roles, arrays, page_key, root_key, shifted_key
 from engine.kv.layout import PageLayout, copy_rows
-from engine.kv.match import Matcher, PrefixMatch, Source
+from engine.kv.match import Matcher, PrefixMatch, leading_nodes, resident
 from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
 from engine.kv.restore import Restore
 from engine.kv.sequence import Sequence
 from engine.kv.tree import Node, PageTree
+from engine.kv.value import Costs
 from engine.messages import Tokens
 
 __all__ = ["KvCache", "Restore"]
@@ -86,10 +86,10 @@ class KvCache:
     def sequence(self, match: PrefixMatch) -> Sequence:
         """A sequence from what of the match is in memory; for one that is on disk use `begin_restore`."""
         sequence = Sequence(self)
-        pages = _leading_nodes(match)
+        pages = leading_nodes(match)
         sequence._hold_pages(pages)
         partial = match.partial
-        if partial and len(pages) == len(match.pages) and _resident(partial.source):
+        if partial and len(pages) == len(match.pages) and resident(partial.source):
             sequence._hold_tail(partial.source.buffer, *partial.lists())
             self.tree.touch(partial.source)
         if sequence.num_tokens == len(match.ids):
@@ -164,7 +164,7 @@ class KvCache:
 
     def stat(self) -> CacheStat:
         self.poll()
-        return cache_stat(self.tree, self.pool, self.pending())
+        return cache_stat(self.tree, self.pool, self.disk, self.hiddens, self.pending())
 
     def pending(self) -> int:
         """Bytes queued for writing."""
@@ -180,8 +180,27 @@ class KvCache:
         """What the reader should know since the last call."""
         return self.disk.notices() if self.disk else []
 
+    def judge_by(self, costs: Costs) -> None:
+        """What computing and reading cost on this machine: decides what is evicted, here and on disk."""
+        self.tree.costs = costs
+        if self.disk:
+            self.disk.note_costs(costs)
+
+    def retire(self, idle_seconds: float, keep: Iterable[str] = ()) -> int:
+        """Frees the memory of conversations that were not used for so long and are on disk; returns bytes freed.
+
+        What pinned conversations and those in `keep` use stays.
+        """
+        self.poll()
+        heads = self.conversations.heads()
+        stay = [head for name, head in heads.items() if head.pinned or name in set(keep)]
+        kept = set[Key]().union(*map(self.conversations.keys, stay))
+        before = self.pool.used_bytes
+        self.tree.retire(time.monotonic() - idle_seconds, kept)
+        return before - self.pool.used_bytes
+
     def evict(self, bytes_wanted: int) -> int:
-        """Frees memory nobody uses, least recently used first; returns bytes freed."""
+        """Frees memory nobody uses, worth least first; returns bytes freed."""
         before = self.pool.used_bytes
         self.poll()
         self.tree.make_room(self.pool.room + -(-bytes_wanted // self.pool.stride))
@@ -276,16 +295,3 @@ class KvCache:
     def _touch(self, sequence: Sequence) -> None:
         for page in sequence.pages:
             self.tree.touch(page)
-
-
-def _resident(source: Source) -> TypeGuard[Node]:
-    return isinstance(source, Node) and source.resident
-
-
-def _leading_nodes(match: PrefixMatch) -> list[Node]:
-    nodes: list[Node] = []
-    for source in match.pages:
-        if not _resident(source):
-            break
-        nodes.append(source)
-    return nodes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.kv.disk import DiskTier, Head
 from engine.kv.keys import Key
 from engine.kv.tree import Node, PageTree
@@ -30,12 +32,22 @@ class Conversations:
     def set_head(self, head: Head) -> None:
         """Moves the conversation's end; the tail it had before is freed if nobody else ends there."""
         previous = self._heads.get(head.conversation)
+        known = previous or (self._disk.heads().get(head.conversation) if self._disk else None)
+        head = replace(head, pinned=bool(known and known.pinned))
         self._heads[head.conversation] = head
         self._forgotten.discard(head.conversation)
         if self._disk:
             self._disk.save_head(head)
         if previous and previous.tail and not any(h.tail == previous.tail for h in self._heads.values()):
             self._free(self._tree.get(previous.tail))
+
+    def pin(self, conversation: str, pinned: bool) -> None:
+        """Keeps its pages from being evicted; nothing happens where it has none."""
+        head = self.heads().get(conversation)
+        if head is not None:
+            self._heads[conversation] = replace(head, pinned=pinned)
+            if self._disk:
+                self._disk.pin(conversation, pinned)
 
     def keys(self, head: Head) -> set[Key]:
         """Keys of all pages (and the tail) a conversation uses, as far as they are known."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.kv.keys import Ids, Key, Roles
+from engine.kv.value import Costs
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,15 @@ class DiskTier(Protocol):
 
     def touch(self, key: Key) -> None:
         """The record was used now, and with it all before it."""
+
+    def note_costs(self, costs: Costs) -> None:
+        """By which the worth of pages is judged when the disk budget is reached."""
+
+    def index_bytes(self) -> int:
+        """Memory that the maps of the index take."""
+
+    def pin(self, conversation: str, pinned: bool) -> None:
+        """Pages of a pinned conversation are never evicted. Queued behind the writes before it."""
 
     def flush(self, timeout: float | None = None) -> bool: ...
     def pending_bytes(self) -> int: ...

@@ -28,3 +28,7 @@ class HiddenCache:
         if hidden is not None:
             self.put(key, hidden)
         return hidden
+
+    @property
+    def bytes(self) -> int:
+        return sum(vector.nbytes for vector in self._vectors.values())

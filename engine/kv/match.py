@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -74,10 +76,31 @@ class PrefixMatch:
         """Bytes a restore has to read."""
         return sum(source.bytes for source, _ in self._sources() if isinstance(source, DiskRecord))
 
+    def in_memory(self, reason: str) -> PrefixMatch:
+        """The part that needs no reading; `reason`: why it ends there."""
+        pages = tuple(itertools.takewhile(lambda source: isinstance(source, Node), self.pages))
+        whole = len(pages) == len(self.pages)
+        partial = self.partial if whole and self.partial and isinstance(self.partial.source, Node) else None
+        return replace(self, pages=pages, partial=partial, missing_reason=reason, hidden=None)
+
     def _sources(self) -> Iterator[tuple[Source, int]]:
         yield from ((source, self.page_tokens) for source in self.pages)
         if self.partial:
             yield self.partial.source, self.partial.tokens
+
+
+def resident(source: Source) -> TypeGuard[Node]:
+    return isinstance(source, Node) and source.resident
+
+
+def leading_nodes(match: PrefixMatch) -> list[Node]:
+    """The pages up to the first that is not in memory."""
+    nodes: list[Node] = []
+    for source in match.pages:
+        if not resident(source):
+            break
+        nodes.append(source)
+    return nodes
 
 
 class Matcher:

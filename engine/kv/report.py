@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engine.kv.conversations import Conversations
 from engine.kv.disk import DiskRecord, DiskTier
+from engine.kv.hiddens import HiddenCache
 from engine.kv.match import PrefixMatch, Source
 from engine.kv.pool import PagePool
 from engine.kv.tree import Node, PageTree
@@ -36,7 +37,13 @@ class StateNumbers:
 
 @dataclass(frozen=True)
 class CacheStat:
-    """Bytes: `used` is held by pages and tails, `reserved` taken from the system, `evictable` could be freed now."""
+    """The account of anonymous memory, in bytes.
+
+    Attributes:
+        used_bytes: held by pages and tails (never above budget_bytes); reserved_bytes: taken from the system, free
+            buffers included; evictable_bytes: could be freed now; unsaved_bytes: not on disk; pending_bytes: queued
+            for writing; index_bytes: maps of the disk index; hidden_bytes: kept final hidden vectors.
+    """
 
     pages: int
     tails: int
@@ -46,6 +53,13 @@ class CacheStat:
     evictable_bytes: int
     unsaved_bytes: int
     pending_bytes: int
+    index_bytes: int
+    hidden_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """All anonymous memory of the KV state."""
+        return self.reserved_bytes + self.index_bytes + self.hidden_bytes
 
 
 def state_numbers(
@@ -80,7 +94,9 @@ def state_numbers(
     )
 
 
-def cache_stat(tree: PageTree, pool: PagePool, pending_bytes: int) -> CacheStat:
+def cache_stat(
+    tree: PageTree, pool: PagePool, disk: DiskTier | None, hiddens: HiddenCache, pending_bytes: int
+) -> CacheStat:
     nodes = list(tree)
     return CacheStat(
         pages=sum(node.sealed for node in nodes),
@@ -88,9 +104,11 @@ def cache_stat(tree: PageTree, pool: PagePool, pending_bytes: int) -> CacheStat:
         used_bytes=pool.used_bytes,
         reserved_bytes=pool.reserved_bytes,
         budget_bytes=pool.budget_bytes,
-        evictable_bytes=pool.stride * sum(not node.refs for node in nodes),
+        evictable_bytes=pool.stride * sum(not node.refs and node.buffer.refs == 1 for node in nodes),
         unsaved_bytes=pool.stride * sum(not node.saved for node in nodes),
         pending_bytes=pending_bytes,
+        index_bytes=disk.index_bytes() if disk else 0,
+        hidden_bytes=hiddens.bytes,
     )
 
 

@@ -1,9 +1,11 @@
-"""PageTree: the pages and kept tails in memory, by key and by parent; evicts leaves only. Engine thread only."""
+"""PageTree: the pages and kept tails in memory, by key and by parent; evicts leaves only, worth least first."""
 
 from __future__ import annotations
 
+import heapq
 import itertools
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy.typing as npt
 
 from engine.kv.keys import Ids, Key, Roles
 from engine.kv.pool import PageBuffer, PagePool
+from engine.kv.value import Costs
 
 
 @dataclass(eq=False)
@@ -23,7 +26,7 @@ class Node:
         start: position of the first token.
         refs: holders: child nodes, sequences that end here, writes in progress; an evictable node has none.
         saved: it is on disk; writing: a write is queued.
-        resident: still in the tree.
+        resident: still in the tree; last_used: on the monotonic clock, in seconds; uses: how often.
         hidden: for a tail, the final hidden vector of its last token, float32 [channels].
     """
 
@@ -40,7 +43,8 @@ class Node:
     saved: bool = False
     writing: bool = False
     resident: bool = True
-    last_used: int = 0
+    last_used: float = 0.0
+    uses: int = 0
     hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
 
     @property
@@ -61,13 +65,16 @@ class Node:
 
 
 class PageTree:
-    """Maps keys to resident nodes. A node keeps its parent; so what is resident is closed under prefixes."""
+    """Maps keys to resident nodes. A node keeps its parent; so what is resident is closed under prefixes.
+
+    Engine thread only. Attributes: costs: by which the worth of pages is judged.
+    """
 
     def __init__(self, pool: PagePool) -> None:
         self._pool = pool
         self._nodes: dict[Key, Node] = {}
         self._children: dict[Key, dict[Key, Node]] = {}
-        self._clock = itertools.count(1)
+        self.costs = Costs()
         self._evicted: dict[Key, str] = {}
 
     def __len__(self) -> int:
@@ -114,21 +121,43 @@ class PageTree:
             self._remember(node.key, reason)
 
     def touch(self, node: Node) -> None:
-        node.last_used = next(self._clock)
+        node.last_used = time.monotonic()
+        node.uses += 1
 
     def gone(self, key: Key) -> str:
         """Why a node that was here is not, "" if it never was."""
         return self._evicted.get(key, "")
 
     def make_room(self, pages: int) -> bool:
-        """Evicts least recently used leaves until `pages` can be allocated; False if that is impossible."""
-        while self._pool.room < pages:
-            leaves = sorted((n for n in self._nodes.values() if not n.refs), key=lambda node: node.last_used)
-            if not leaves:
-                return False
-            for node in leaves[: pages - self._pool.room]:
-                self.remove(node, "evicted")
-        return True
+        """Evicts leaves until `pages` can be allocated, worth least first; False if that is impossible."""
+        now = time.monotonic()
+        self._evict(lambda: self._pool.room >= pages, lambda node: self._worth(node, now), lambda node: True)
+        return self._pool.room >= pages
+
+    def retire(self, before: float, kept: set[Key]) -> None:
+        """Frees what is on disk too, was last used before that moment and is not `kept`."""
+        self._evict(
+            lambda: False,
+            lambda node: node.last_used,
+            lambda node: node.saved and node.last_used < before and node.key not in kept,
+        )
+
+    def _evict(
+        self, enough: Callable[[], bool], rank: Callable[[Node], float], may_go: Callable[[Node], bool]
+    ) -> None:
+        order = itertools.count()
+        heap = [(rank(node), next(order), node) for node in self._nodes.values() if not node.refs and may_go(node)]
+        heapq.heapify(heap)
+        while heap and not enough():
+            node = heapq.heappop(heap)[2]
+            parent = node.parent
+            self.remove(node, "evicted")
+            if parent is not None and not parent.refs and may_go(parent):
+                heapq.heappush(heap, (rank(parent), next(order), parent))
+
+    def _worth(self, node: Node, now: float) -> float:
+        age, size = now - node.last_used, self._pool.stride
+        return self.costs.memory_value(node.start, len(node.ids), size, node.saved, age, node.uses)
 
     def _remember(self, key: Key, reason: str) -> None:
         self._evicted[key] = reason

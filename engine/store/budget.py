@@ -1,22 +1,19 @@
-"""Keeping the store within its budget: evicts leaves, unlinks dead segments, compacts mostly dead ones."""
+"""Keeping the store within its budget: has leaves evicted, unlinks dead segments, compacts mostly dead ones."""
 
 from __future__ import annotations
 
-import heapq
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from engine.kv.keys import Key
+from engine.store.eviction import evict
 from engine.store.locks import is_locked
-from engine.store.record import BLOCK
+from engine.store.record import BLOCK, Kind, RecordHeader
 from engine.store.recovery import SUFFIX
-from engine.store.rows import drop_segment, move_record, remove_records, set_scanned, transaction
-from engine.store.segment import SegmentWriter, read_header
+from engine.store.rows import drop_segment, move_record, set_scanned, transaction
+from engine.store.segment import SegmentWriter, read_header, scan
 
 MOSTLY_DEAD = 0.5  # a segment of which less than this is alive is rewritten
 SMALL_BYTES = 16 << 20  # every run of the command line leaves a segment: small ones are joined
@@ -36,14 +33,6 @@ class Collected:
     compacted: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
-
-
-class _Entry(NamedTuple):
-    used: float
-    model: int
-    key: bytes
-    parent: bytes
-    length: int
 
 
 def segment_bytes(folder: Path) -> int:
@@ -78,80 +67,49 @@ def live_bytes(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(sum(length), 0) FROM records").fetchone()[0])
 
 
-def evict(db: sqlite3.Connection, bytes_wanted: int) -> int:
-    """Removes least recently used leaves of the page tree until that many bytes are free; returns records removed."""
-    removed: dict[int, list[Key]] = {}
-    lifted: dict[tuple[int, bytes], float] = {}
-    for entry in _leaves(db) if bytes_wanted > 0 else ():
-        if bytes_wanted <= 0:
-            break
-        removed.setdefault(entry.model, []).append(Key(entry.key))
-        lifted[entry.model, entry.parent] = max(entry.used, lifted.get((entry.model, entry.parent), 0.0))
-        bytes_wanted -= entry.length
-    with transaction(db):
-        for model, keys in removed.items():
-            remove_records(db, model, keys, "evicted")
-            shorten_heads(db, model)
-        _lift(db, lifted)
-    return sum(map(len, removed.values()))
-
-
-def _lift(db: sqlite3.Connection, used: dict[tuple[int, bytes], float]) -> None:
-    """A page was used whenever one after it was: only the last page of a conversation is touched."""
-    db.executemany(
-        "UPDATE records SET used = max(used, ?) WHERE model = ? AND key = ?",
-        ((when, model, key) for (model, key), when in used.items()),
-    )
-
-
-def _leaves(db: sqlite3.Connection) -> Iterator[_Entry]:
-    """Entries in the order in which they may go: leaves first, least recently used first, nothing pinned."""
-    rows = db.execute("SELECT max(used), model, key, parent, sum(length) FROM records GROUP BY model, key")
-    entries = {(row[1], row[2]): _Entry(*row) for row in rows}
-    children = Counter((entry.model, entry.parent) for entry in entries.values())
-    pinned = _pinned(db, entries)
-    heap = [entry for name, entry in entries.items() if not children[name] and name not in pinned]
-    heapq.heapify(heap)
-    while heap:
-        entry = heapq.heappop(heap)
-        yield entry
-        above = (entry.model, entry.parent)
-        children[above] -= 1
-        if above in entries and above not in pinned:
-            entries[above] = entries[above]._replace(used=max(entries[above].used, entry.used))
-            if not children[above]:
-                heapq.heappush(heap, entries[above])
-
-
-def _pinned(db: sqlite3.Connection, entries: dict[tuple[int, bytes], _Entry]) -> set[tuple[int, bytes]]:
-    pinned: set[tuple[int, bytes]] = set()
-    for model, last, tail in db.execute("SELECT model, last, tail FROM heads WHERE pinned").fetchall():
-        pinned.add((model, tail))
-        name = (model, last)
-        while name in entries and name not in pinned:
-            pinned.add(name)
-            name = (model, entries[name].parent)
-    return pinned
-
-
-def shorten_heads(db: sqlite3.Connection, model: int) -> None:
-    """Heads whose tail is gone lose it. A head whose pages are gone stays: its conversation still has a text."""
-    db.execute(
-        "UPDATE heads SET tail = NULL WHERE model = ? AND tail IS NOT NULL AND NOT EXISTS "
-        "(SELECT 1 FROM records WHERE records.model = heads.model AND records.key = heads.tail)",
-        (model,),
-    )
-
-
 def unlink_dead(db: sqlite3.Connection, folder: Path) -> int:
-    """Unlinks segments without live records that nobody writes to; returns how many."""
+    """Unlinks segments without live records that nobody writes to; returns how many.
+
+    Heads of conversations that lie in them are copied, so that they outlive the index.
+    """
     query = "SELECT id, name FROM segments WHERE id NOT IN (SELECT DISTINCT segment FROM records)"
     dead = [row for row in db.execute(query).fetchall() if not is_locked(folder / row[1])]
+    keep_heads(db, folder, [name for _, name in dead])
     with transaction(db):
         for number, name in dead:
             (folder / name).unlink(missing_ok=True)
             db.execute("DELETE FROM segments WHERE id = ?", (number,))
     return len(dead)
+
+
+def keep_heads(db: sqlite3.Connection, folder: Path, dead: list[str], target: SegmentWriter | None = None) -> None:
+    """Copies the HEAD records of `dead` segments that still say where a conversation ends; to `target` if given."""
+    headers = [header for name in dead for header in _current_heads(db, folder / name)]
+    if not headers:
+        return
+    into = target or SegmentWriter(folder)
+    for header in headers:
+        into.append(header, [])
+    into.sync()
+    with transaction(db):
+        set_scanned(db, into.name, into.end)
+    if target is None:
+        into.close()
+
+
+def _current_heads(db: sqlite3.Connection, path: Path) -> Iterator[RecordHeader]:
+    """HEAD records whose conversation still ends there, and whose pages are not all gone."""
+    query = (
+        "SELECT heads.saved FROM heads JOIN models ON models.id = heads.model WHERE fingerprint = ? AND "
+        "conversation = ? AND EXISTS (SELECT 1 FROM records WHERE records.model = heads.model AND "
+        "(records.key = heads.last OR records.key = heads.tail))"
+    )
+    for found in scan(path, 0) if path.exists() else ():
+        header = found.header
+        if header.kind == Kind.HEAD:
+            row = db.execute(query, (header.fingerprint, header.conversation)).fetchone()
+            if row and int(row[0] * 1e9) == header.serial:
+                yield header
 
 
 @dataclass(frozen=True)
@@ -213,6 +171,7 @@ def _move(db: sqlite3.Connection, segment: _Segment, target: SegmentWriter) -> N
     finally:
         os.close(source)
     target.sync()
+    keep_heads(db, segment.path.parent, [segment.path.name], target)
     with transaction(db):
         set_scanned(db, target.name, target.end)
         _repoint(db, segment.number, target.name, moved)

@@ -8,6 +8,7 @@ look-up wait.
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +27,7 @@ from engine.store.rows import (
     put_head,
     read_head,
     remove_records,
+    set_costs,
     set_scanned,
     snapshot,
     transaction,
@@ -85,6 +87,11 @@ class Index:
             query = "SELECT DISTINCT key FROM records WHERE model = ? AND parent = ?"
             keys = [Key(row[0]) for row in self._reader.execute(query, (self.model, parent))]
         return [record for key in keys if (record := self.find(key)) is not None]
+
+    def memory(self) -> int:
+        """Bytes that the maps take: their own, and two keys of 16 bytes per entry."""
+        maps = sys.getsizeof(self._parents) + sys.getsizeof(self._records) + sys.getsizeof(self._heads)
+        return maps + len(self._parents) * 2 * sys.getsizeof(bytes(16))
 
     def count(self) -> int:
         return len(self._parents)
@@ -172,6 +179,16 @@ class Index:
         """Takes records out, in every layer group; `reason` is kept for `gone` unless it is empty."""
         with self._write_lock, transaction(self._writer) as db:
             remove_records(db, self.model, keys, reason)
+
+    def note_costs(self, seconds_per_token: float, depth_scale: float) -> None:
+        """What computing with this model costs here: eviction weighs its pages by that."""
+        with self._write_lock, transaction(self._writer) as db:
+            set_costs(db, self.model, seconds_per_token, depth_scale)
+
+    def pin(self, conversation: str, pinned: bool) -> None:
+        with self._write_lock, transaction(self._writer) as db:
+            name = (pinned, self.model, conversation)
+            db.execute("UPDATE heads SET pinned = ? WHERE model = ? AND conversation = ?", name)
 
     def touch(self, key: Key) -> None:
         """Notes that the record was used now; eviction lets that count for the pages before it too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 from engine.kv.disk import Head
 from engine.kv.keys import Key
+from engine.kv.value import Costs
 from engine.store.record import RecordHeader
 
 Row = tuple[Any, ...]
@@ -141,6 +143,21 @@ def _is_end(db: sqlite3.Connection, model: int, key: bytes) -> bool:
 def counter(db: sqlite3.Connection, name: str) -> int:
     row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return int(row[0]) if row else 0
+
+
+def set_costs(db: sqlite3.Connection, model: int, seconds_per_token: float, depth_scale: float) -> None:
+    text = json.dumps([seconds_per_token, depth_scale])
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"costs {model}", text))
+
+
+def costs(db: sqlite3.Connection, model: int) -> Costs:
+    """What computing with a model was last said to cost; the default where nobody said."""
+    row = db.execute("SELECT value FROM meta WHERE name = ?", (f"costs {model}",)).fetchone()
+    try:
+        seconds, depth = map(float, json.loads(row[0])) if row else (Costs.seconds_per_token, Costs.depth_scale)
+        return Costs(seconds, depth)
+    except (ValueError, TypeError):
+        return Costs()
 
 
 def add(db: sqlite3.Connection, name: str, amount: int) -> None:

@@ -15,6 +15,7 @@ from engine.errors import StoreError
 from engine.kv.disk import DiskRecord, Head, Notice, ReadRequest, WriteRequest
 from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
+from engine.kv.value import Costs
 from engine.store.budget import collect, segment_bytes
 from engine.store.index import Index
 from engine.store.locks import maintenance, private_folder
@@ -135,6 +136,15 @@ class KvStore:
 
     def touch(self, key: Key) -> None:
         self._writer.submit(Job(task=lambda: self._index.touch(key)))
+
+    def note_costs(self, costs: Costs) -> None:
+        self._writer.submit(Job(task=lambda: self._index.note_costs(costs.seconds_per_token, costs.depth_scale)))
+
+    def pin(self, conversation: str, pinned: bool) -> None:
+        self._writer.submit(Job(task=lambda: self._index.pin(conversation, pinned)))
+
+    def index_bytes(self) -> int:
+        return self._index.memory()
 
     def flush(self, timeout: float | None = None) -> bool:
         return self._writer.flush(timeout)

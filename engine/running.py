@@ -1,0 +1,67 @@
+"""What exists while a model is loaded, and what can be told about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.kv.cache import KvCache
+from engine.loading import LoadedModel
+from engine.messages import ConversationId, EngineSettings, EngineStats, QueryState, StateReport
+from engine.runner import Runner
+from engine.scheduler import Scheduler
+from engine.store import KvStore
+from engine.timings import Rates
+
+
+@dataclass
+class Running:
+    """Everything that exists while a model is loaded."""
+
+    model: LoadedModel
+    cache: KvCache
+    store: KvStore | None
+    rates: Rates
+    runner: Runner
+    scheduler: Scheduler
+    settings: EngineSettings
+    depth_scale: float  # see engine.kv.value
+
+    def stats(self) -> EngineStats:
+        stat = self.cache.stat()
+        return EngineStats(
+            weights_bytes=self.model.handle.info.weights_bytes,
+            kv_memory_bytes=stat.used_bytes,
+            kv_disk_bytes=self.store.stat().bytes if self.store else 0,
+            running=self.scheduler.running,
+            waiting=self.scheduler.waiting,
+            prefill_rate=self.rates.prefill,
+            decode_rate=self.rates.decode,
+            kv_reserved_bytes=stat.reserved_bytes,
+            index_bytes=stat.index_bytes,
+            ram_budget_bytes=stat.budget_bytes,
+            disk_budget_bytes=self.settings.disk_budget_bytes if self.store else 0,
+            written_bytes=self.store.bytes_written if self.store else 0,
+        )
+
+    def state(self, query: QueryState) -> StateReport:
+        numbers = self.cache.report(query.conversation, query.tokens)
+        return StateReport(
+            request=query.request,
+            conversation=query.conversation,
+            tokens=numbers.tokens,
+            tokens_memory=numbers.tokens_memory,
+            tokens_disk_only=numbers.tokens_disk_only,
+            tokens_unsaved=numbers.tokens_unsaved,
+            bytes_memory=numbers.bytes_memory,
+            bytes_disk=numbers.bytes_disk,
+            bytes_shared=numbers.bytes_shared,
+            shared_with=tuple(ConversationId(name) for name in numbers.shared_with),
+            last_saved=numbers.last_saved,
+            rebuild_seconds=self.rates.prefill_ms(numbers.tokens) / 1e3,
+            tier=numbers.tier,
+        )
+
+
+def unknown_state(query: QueryState) -> StateReport:
+    """The answer while no model is loaded."""
+    return StateReport(query.request, query.conversation, len(query.tokens), 0, 0, 0, 0, 0, 0, (), None, 0.0, "none")

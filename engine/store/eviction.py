@@ -1,0 +1,113 @@
+"""Which records go when the disk budget is reached: leaves of the page tree, worth least first."""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from engine.kv.keys import Key
+from engine.store.rows import costs, remove_records, transaction
+
+_FRESH_SECONDS = 600.0
+
+
+class _Entry(NamedTuple):
+    """A page or tail with all its layer groups; `used`: unix time, the latest of it and of what followed it."""
+
+    used: float
+    model: int
+    key: bytes
+    parent: bytes
+    length: int
+    start: int
+    tokens: int
+
+
+def evict(db: sqlite3.Connection, bytes_wanted: int) -> int:
+    """Removes leaves of the page tree, worth least first, until that many bytes are free; returns records removed."""
+    removed: dict[int, list[Key]] = {}
+    lifted: dict[tuple[int, bytes], float] = {}
+    for entry in _leaves(db) if bytes_wanted > 0 else ():
+        if bytes_wanted <= 0:
+            break
+        removed.setdefault(entry.model, []).append(Key(entry.key))
+        lifted[entry.model, entry.parent] = max(entry.used, lifted.get((entry.model, entry.parent), 0.0))
+        bytes_wanted -= entry.length
+    with transaction(db):
+        for model, keys in removed.items():
+            remove_records(db, model, keys, "evicted")
+            shorten_heads(db, model)
+        _lift(db, lifted)
+    return sum(map(len, removed.values()))
+
+
+def _lift(db: sqlite3.Connection, used: dict[tuple[int, bytes], float]) -> None:
+    """A page was used whenever one after it was: only the last page of a conversation is touched."""
+    db.executemany(
+        "UPDATE records SET used = max(used, ?) WHERE model = ? AND key = ?",
+        ((when, model, key) for (model, key), when in used.items()),
+    )
+
+
+def _leaves(db: sqlite3.Connection) -> Iterator[_Entry]:
+    """Entries in the order in which they may go: leaves first, worth least first, nothing pinned."""
+    columns = "max(used), model, key, parent, sum(length), max(start), max(tokens)"
+    rows = db.execute(f"SELECT {columns} FROM records GROUP BY model, key")
+    entries = {(row[1], row[2]): _Entry(*row) for row in rows}
+    children = Counter((entry.model, entry.parent) for entry in entries.values())
+    pinned, worth = _pinned(db, entries), _worth(db)
+    heap = [(worth(entry), entry) for name, entry in entries.items() if not children[name] and name not in pinned]
+    heapq.heapify(heap)
+    while heap:
+        entry = heapq.heappop(heap)[1]
+        yield entry
+        above = (entry.model, entry.parent)
+        children[above] -= 1
+        if above in entries and above not in pinned:
+            entries[above] = entries[above]._replace(used=max(entries[above].used, entry.used))
+            if not children[above]:
+                heapq.heappush(heap, (worth(entries[above]), entries[above]))
+
+
+def _worth(db: sqlite3.Connection) -> Callable[[_Entry], tuple[bool, float]]:
+    """Seconds of computing that an entry saves, times its chance of use, per byte.
+
+    What was used a moment ago belongs to what is being read or written: it goes last, least recently used first.
+    """
+    now = time.time()
+    by_model = {row[0]: costs(db, row[0]) for row in db.execute("SELECT id FROM models").fetchall()}
+    ends = Counter[tuple[int, bytes]]()
+    for model, last, tail in db.execute("SELECT model, last, tail FROM heads").fetchall():
+        ends.update({(model, tail or last): 1})
+
+    def worth(entry: _Entry) -> tuple[bool, float]:
+        age, uses = now - entry.used, ends[entry.model, entry.key]
+        if age < _FRESH_SECONDS:
+            return True, entry.used
+        return False, by_model[entry.model].disk_value(entry.start, entry.tokens, entry.length, age, uses)
+
+    return worth
+
+
+def _pinned(db: sqlite3.Connection, entries: dict[tuple[int, bytes], _Entry]) -> set[tuple[int, bytes]]:
+    pinned: set[tuple[int, bytes]] = set()
+    for model, last, tail in db.execute("SELECT model, last, tail FROM heads WHERE pinned").fetchall():
+        pinned.add((model, tail))
+        name = (model, last)
+        while name in entries and name not in pinned:
+            pinned.add(name)
+            name = (model, entries[name].parent)
+    return pinned
+
+
+def shorten_heads(db: sqlite3.Connection, model: int) -> None:
+    """Heads whose tail is gone lose it. A head whose pages are gone stays: its conversation still has a text."""
+    db.execute(
+        "UPDATE heads SET tail = NULL WHERE model = ? AND tail IS NOT NULL AND NOT EXISTS "
+        "(SELECT 1 FROM records WHERE records.model = heads.model AND records.key = heads.tail)",
+        (model,),
+    )

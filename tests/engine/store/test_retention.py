@@ -1,0 +1,106 @@
+"""Idle conversations leave memory, the account of bytes agrees with what there is, heads outlive the index."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from engine.kv.value import Costs
+from engine.store import writer
+from engine.store.tools import StoreTools
+from tests.engine.kv.small import PAGE, check_rows
+from tests.engine.store.opened import Opened, restore, tokens_of
+
+DOCUMENT = tokens_of(range(5 * PAGE))
+MINE = DOCUMENT + tokens_of(range(100, 100 + 3 * PAGE + 2))
+OTHER = DOCUMENT + tokens_of(range(300, 300 + 2 * PAGE + 1))
+
+
+def test_idle_conversations_leave_memory_but_not_the_one_in_use(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        opened.converse("mine", MINE).release()
+        opened.converse("other", OTHER).release()
+        assert opened.cache.retire(60.0) == 0, "used a moment ago"
+        freed = opened.cache.retire(0.0, keep=["other"])
+        assert freed == 4 * opened.cache.pool.stride
+        assert opened.cache.match(MINE).memory_tokens == len(DOCUMENT)
+        assert opened.cache.match(OTHER).memory_tokens == len(OTHER)
+        sequence = restore(opened.cache, opened.cache.match(MINE))
+        assert sequence.num_tokens == len(MINE)
+        check_rows(sequence)
+        assert opened.cache.retire(0.0) == 3 * opened.cache.pool.stride, "what a sequence holds stays"
+
+
+def test_pinned_conversations_stay_in_memory_and_on_disk(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        opened.converse("mine", MINE).release()
+        opened.converse("other", OTHER).release()
+        opened.cache.conversations.pin("mine", True)
+        opened.cache.retire(0.0)
+        assert opened.cache.match(MINE).memory_tokens == len(MINE)
+        opened.converse("mine", MINE + tokens_of([7])).release()
+        assert opened.cache.conversations.heads()["mine"].pinned, "the next turn keeps the pin"
+    with StoreTools(tmp_path) as tools:
+        tools.gc(0)
+        (entry,) = (entry for entry in tools.ls() if entry.pinned)
+        assert entry.conversation == "mine"
+        assert entry.tokens_saved == entry.tokens == len(MINE) + 1
+
+
+def test_the_account_is_what_the_process_holds(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        sequence = opened.converse("mine", MINE)
+        assert opened.cache.match(MINE).tokens == len(MINE)
+        stat = opened.cache.stat()
+        assert stat.used_bytes == 9 * opened.cache.pool.stride
+        assert stat.used_bytes <= stat.reserved_bytes <= stat.total_bytes
+        assert stat.index_bytes > 9 * 2 * 16
+        assert stat.evictable_bytes == 0
+        sequence.release()
+        opened.cache.evict(1 << 30)
+        assert opened.cache.stat().used_bytes == 0
+
+
+def test_written_bytes_are_those_of_the_segments(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        opened.converse("mine", MINE).release()
+        size = sum(path.stat().st_size for path in (tmp_path / "segments").iterdir())
+        assert opened.store.bytes_written == size - 4096
+    with StoreTools(tmp_path) as tools:
+        assert tools.stat().bytes_written == size - 4096
+
+
+def test_the_disk_keeps_what_is_dear_to_compute(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        opened.cache.judge_by(Costs(0.01, 10.0))
+        opened.converse("deep", tokens_of(range(500, 500 + 20 * PAGE))).release()
+        opened.converse("shallow", tokens_of(range(900, 900 + 4 * PAGE))).release()
+    with StoreTools(tmp_path) as tools:
+        tools._db.execute("UPDATE records SET used = ?", (time.time() - 5000.0,))
+        tools.gc(sum(path.stat().st_size for path in (tmp_path / "segments").iterdir()) - 3 * 8192)
+        saved = {entry.conversation: entry.tokens_saved for entry in tools.ls()}
+    assert saved["deep"] == 20 * PAGE
+    assert saved["shallow"] < 4 * PAGE
+
+
+def test_heads_outlive_compaction_and_the_index(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        opened.converse("mine", MINE).release()
+        for number in range(6):
+            first = 700 * (number + 1)
+            opened.converse(f"gone{number}", DOCUMENT + tokens_of(range(first, first + 9 * PAGE))).release()
+        opened.store._writer.submit(writer.Job(task=opened.store._writer.rotate))
+        opened.converse("twin", tokens_of(range(5 * PAGE))).release()  # a head without any record of its own
+        for number in range(6):
+            opened.cache.drop(f"gone{number}", disk=True)
+    with StoreTools(tmp_path) as tools:
+        assert tools.gc(1 << 30).compacted
+        assert {entry.conversation for entry in tools.ls()} == {"mine", "twin"}
+    for path in tmp_path.glob("index.sqlite*"):
+        os.unlink(path)
+    with Opened(tmp_path) as opened:
+        assert {"mine", "twin"} <= set(opened.cache.conversations.heads())
+        sequence = restore(opened.cache, opened.cache.match(MINE))
+        assert sequence.num_tokens == len(MINE)
+        check_rows(sequence)
