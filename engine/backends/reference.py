@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from engine.backends.maths.reference import activate, attend, rms_norm, rotate, route
 from engine.backends.paged_kv import KvHalf, halves
 from engine.gguf import GgufFile, TensorInfo
 from engine.gguf.dequantise import DEQUANTISED_TYPES, dequantise
-from engine.models.spec import AttentionSpec, LayerSpec, ModelSpec, RopeKind, RopeSpec
-from engine.models.tensors import LayerTensors, bind
+from engine.models.ffn_tensors import DenseTensors, MoeTensors
+from engine.models.spec import ExpertSpec, FfnSpec, LayerSpec, MlaSpec, ModelSpec
+from engine.models.tensors import AttentionTensors, LayerTensors, MlaTensors, bind
 from kernels.program import KvLayerLayout, StepBatch, StepResult
-
-_QUERY_STRIP = 256  # rows of queries whose scores are held at once
 
 
 class Layout(Protocol):
@@ -53,8 +53,10 @@ class ReferenceBackend:
             for layer, weights in zip(self._spec.layers, self._tensors.layers, strict=True):
                 if batch.cancel[0]:
                     return self._result(False, stream[:0])
-                stream = stream + self._attention(layer, weights, stream, positions, batch)
-                stream = stream + self._ffn(layer, weights, stream)
+                mixed = self.attention(layer, weights, stream, positions, batch)
+                stream = stream + self._post_norm(mixed, weights.post_attention_norm) * self._spec.residual_scale
+                opened = self.ffn(layer.ffn, weights, stream)
+                stream = stream + self._post_norm(opened, weights.post_ffn_norm) * self._spec.residual_scale
             return self._result(True, stream[torch.from_numpy(batch.out_rows.astype(np.int64))])
 
     def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -67,7 +69,9 @@ class ReferenceBackend:
         return StepResult(completed, self._logits(hidden).numpy(), hidden.numpy())
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        return self._linear(hidden, self._tensors.output, None) * self._spec.logit_scale
+        logits = self._linear(hidden, self._tensors.output) * self._spec.logit_scale
+        cap = self._spec.logit_softcap
+        return torch.tanh(logits / cap) * cap if cap else logits
 
     def _embed(self, tokens: npt.NDArray[np.int32]) -> Tensor:
         """Only the rows of these tokens are dequantised."""
@@ -76,43 +80,118 @@ class ReferenceBackend:
         values = dequantise(rows, info.ggml_type, info.cols)
         return torch.from_numpy(values) * self._spec.embedding_scale
 
-    def _attention(
+    def attention(
         self, layer: LayerSpec, weights: LayerTensors, stream: Tensor, positions: Tensor, batch: StepBatch
     ) -> Tensor:
-        a, x = layer.attention, self._norm(stream, weights.attn_norm)
-        q = self._linear(x, weights.q, weights.q_bias).view(-1, a.heads, a.head_dim_k)
-        k = self._linear(x, weights.k, weights.k_bias).view(-1, a.kv_heads, a.head_dim_k)
+        """What attention adds to the stream [rows, channels], before post-norm and residual scale."""
+        x = self._norm(stream, weights.attn_norm)
+        if isinstance(weights.attention, MlaTensors):
+            assert layer.attention.mla is not None
+            return self._latent_attention(layer, layer.attention.mla, weights.attention, x, positions, batch)
+        return self._grouped_attention(layer, weights.attention, x, positions, batch)
+
+    def _grouped_attention(
+        self, layer: LayerSpec, weights: AttentionTensors, x: Tensor, positions: Tensor, batch: StepBatch
+    ) -> Tensor:
+        a = layer.attention
+        q = self._linear(x, weights.q, weights.q_bias)
+        k = self._linear(x, weights.k, weights.k_bias)
         v = self._linear(x, weights.v, weights.v_bias).view(-1, a.kv_heads, a.head_dim_v)
-        if weights.q_norm is not None and weights.k_norm is not None:
+        if a.qk_norm == "whole":
             q, k = self._norm(q, weights.q_norm), self._norm(k, weights.k_norm)
-        q, k = _rotate(q, positions, a.rope), _rotate(k, positions, a.rope)
-        mixed = [self._sequence(layer, q, k, v, batch, sequence) for sequence in range(len(batch.seq_start))]
-        out = torch.cat(mixed).reshape(len(q), -1) if mixed else q.new_zeros(0, a.heads * a.head_dim_v)
-        return self._linear(out, weights.o, weights.o_bias) * self._spec.residual_scale
+        q, k = q.view(-1, a.heads, a.head_dim_k), k.view(-1, a.kv_heads, a.head_dim_k)
+        if a.qk_norm == "head":
+            q, k = self._norm(q, weights.q_norm), self._norm(k, weights.k_norm)
+        q, k = rotate(q, positions, a.rope), rotate(k, positions, a.rope)
+        sinks = None if weights.sinks is None else self._weight(weights.sinks)[0]
+        mixed = [q.new_zeros(0, a.heads, a.head_dim_v)]
+        for sequence, rows in enumerate(_sequences(batch)):
+            keys, values = self._stored(layer.index, batch, sequence, k[rows], v[rows])
+            mixed.append(attend(q[rows], keys, values, int(batch.seq_start[sequence]), a, sinks))
+        return self._linear(torch.cat(mixed).flatten(1), weights.o, weights.o_bias)
 
-    def _sequence(self, layer: LayerSpec, q: Tensor, k: Tensor, v: Tensor, batch: StepBatch, sequence: int) -> Tensor:
-        """Attention of one sequence's rows over its pages: [rows, heads, head_dim_v]."""
-        rows = slice(int(batch.seq_rows[sequence]), int(batch.seq_rows[sequence + 1]))
+    def _latent_attention(
+        self, layer: LayerSpec, mla: MlaSpec, weights: MlaTensors, x: Tensor, positions: Tensor, batch: StepBatch
+    ) -> Tensor:
+        a = layer.attention
+        low = x if weights.q_a is None else self._norm(self._linear(x, weights.q_a), weights.q_a_norm)
+        q = self._linear(low, weights.q).view(-1, a.heads, mla.nope + mla.rope)
+        q = torch.cat([q[..., : mla.nope], rotate(q[..., mla.nope :], positions, a.rope)], -1)
+        latent, k_rope = torch.split(self._linear(x, weights.kv_a)[:, None], [mla.kv_lora, mla.rope], -1)
+        rows_k = torch.cat([self._norm(latent, weights.kv_a_norm), rotate(k_rope, positions, a.rope)], -1)
+        mixed = [q.new_zeros(0, a.heads, mla.value_dim)]
+        for sequence, rows in enumerate(_sequences(batch)):
+            stored, _ = self._stored(layer.index, batch, sequence, rows_k[rows], None)
+            keys, values = self._expanded(weights, mla, stored[0])
+            mixed.append(attend(q[rows], keys, values, int(batch.seq_start[sequence]), a, None))
+        return self._linear(torch.cat(mixed).flatten(1), weights.o)
+
+    def _expanded(self, weights: MlaTensors, mla: MlaSpec, stored: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys [heads, n, nope + rope] and values [heads, n, value_dim] of stored rows [n, kv_lora + rope]."""
+        latent, k_rope = torch.split(stored, [mla.kv_lora, mla.rope], -1)
+        k_b = torch.stack([self._weight(head) for head in weights.k_b])
+        k_nope = latent @ (k_b if weights.k_transposed else k_b.transpose(-1, -2))
+        values = latent @ torch.stack([self._weight(head) for head in weights.v_b]).transpose(-1, -2)
+        return torch.cat([k_nope, k_rope.expand(len(k_b), -1, -1)], -1), values
+
+    def _stored(
+        self, layer: int, batch: StepBatch, sequence: int, k: Tensor, v: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """K and V [kv_heads, n, channels] of one sequence up to its last row, whose own are written first."""
         start, pages = int(batch.seq_start[sequence]), batch.pages[sequence]
-        keys, values = self._kv[layer.index]
+        keys, values = self._kv[layer]
         if batch.seq_write[sequence]:
-            keys.write(pages, start, k[rows].numpy())
-            values.write(pages, start, v[rows].numpy())
-        stop = start + rows.stop - rows.start
-        return _attend(q[rows], _stored(keys, pages, stop), _stored(values, pages, stop), start, layer.attention)
+            keys.write(pages, start, k.numpy())
+            if v is not None:
+                values.write(pages, start, v.numpy())
+        stop = start + len(k)
+        return _read(keys, pages, stop), k if v is None else _read(values, pages, stop)
 
-    def _ffn(self, layer: LayerSpec, weights: LayerTensors, stream: Tensor) -> Tensor:
+    def ffn(self, ffn: FfnSpec, weights: LayerTensors, stream: Tensor) -> Tensor:
+        """What the feed-forward part adds to the stream, before post-norm and residual scale."""
         x = self._norm(stream, weights.ffn_norm)
+        if isinstance(weights.ffn, MoeTensors):
+            assert ffn.experts is not None
+            return self._mixture(ffn, ffn.experts, weights.ffn, x)
+        return self._dense(ffn, weights.ffn, x)
+
+    def _dense(self, ffn: FfnSpec, weights: DenseTensors, x: Tensor) -> Tensor:
         gate = self._linear(x, weights.gate, weights.gate_bias)
         up = self._linear(x, weights.up, weights.up_bias)
-        opened = functional.silu(gate) if layer.ffn.activation == "silu" else functional.gelu(gate, approximate="tanh")
-        return self._linear(opened * up, weights.down, weights.down_bias) * self._spec.residual_scale
+        return self._linear(activate(gate, up, ffn.activation), weights.down, weights.down_bias)
 
-    def _norm(self, x: Tensor, weight: TensorInfo) -> Tensor:
-        scaled = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self._spec.norm_eps)
-        return scaled * self._weight(weight)[0]
+    def _mixture(self, ffn: FfnSpec, experts: ExpertSpec, weights: MoeTensors, x: Tensor) -> Tensor:
+        """Experts ascending, each on the rows that chose it, then the shared part."""
+        logits = self._linear(x, weights.router, weights.router_bias)
+        bias = None if weights.choice_bias is None else self._weight(weights.choice_bias)[0]
+        chosen, shares = route(logits, bias, experts)
+        out = torch.zeros_like(x)
+        for expert in sorted(set(chosen.flatten().tolist())):
+            rows, places = (chosen == expert).nonzero(as_tuple=True)
+            out[rows] += self._expert(ffn, weights, expert, x[rows]) * shares[rows, places, None]
+        return out if weights.shared is None else out + self._shared(ffn, weights.shared, weights, x)
 
-    def _linear(self, x: Tensor, weight: TensorInfo, bias: TensorInfo | None) -> Tensor:
+    def _expert(self, ffn: FfnSpec, weights: MoeTensors, expert: int, x: Tensor) -> Tensor:
+        gate = functional.linear(x, self._weight(weights.gate[expert]), self._row(weights.gate_bias, expert))
+        up = functional.linear(x, self._weight(weights.up[expert]), self._row(weights.up_bias, expert))
+        opened = activate(gate, up, ffn.activation)
+        return functional.linear(opened, self._weight(weights.down[expert]), self._row(weights.down_bias, expert))
+
+    def _shared(self, ffn: FfnSpec, shared: DenseTensors, weights: MoeTensors, x: Tensor) -> Tensor:
+        out = self._dense(ffn, shared, x)
+        return out if weights.shared_gate is None else out * torch.sigmoid(self._linear(x, weights.shared_gate))
+
+    def _row(self, info: TensorInfo | None, index: int) -> Tensor | None:
+        return None if info is None else self._weight(info)[index]
+
+    def _post_norm(self, x: Tensor, weight: TensorInfo | None) -> Tensor:
+        return x if weight is None else self._norm(x, weight)
+
+    def _norm(self, x: Tensor, weight: TensorInfo | None) -> Tensor:
+        assert weight is not None
+        return rms_norm(x, self._weight(weight)[0], self._spec.norm_eps)
+
+    def _linear(self, x: Tensor, weight: TensorInfo, bias: TensorInfo | None = None) -> Tensor:
         return functional.linear(x, self._weight(weight), None if bias is None else self._weight(bias)[0])
 
     def _weight(self, info: TensorInfo) -> Tensor:
@@ -129,42 +208,10 @@ def _positions(batch: StepBatch) -> Tensor:
     return torch.from_numpy((first + np.arange(len(batch.tokens))).astype(np.float64))
 
 
-def _stored(half: KvHalf, pages: npt.NDArray[np.uint64], count: int) -> Tensor:
+def _sequences(batch: StepBatch) -> list[slice]:
+    """The rows of each sequence."""
+    return [slice(int(a), int(b)) for a, b in zip(batch.seq_rows[:-1], batch.seq_rows[1:], strict=True)]
+
+
+def _read(half: KvHalf, pages: npt.NDArray[np.uint64], count: int) -> Tensor:
     return torch.from_numpy(half.read(pages, count))
-
-
-def _rotate(x: Tensor, positions: Tensor, rope: RopeSpec) -> Tensor:
-    """Rotates the first `rope.dims` channels of x [rows, heads, channels]; angles in float64."""
-    if rope.kind is RopeKind.NONE:
-        return x
-    angles = positions[:, None] * torch.tensor(rope.inv_freq, dtype=torch.float64)
-    cos = (angles.cos() * rope.magnitude).float()[:, None]
-    sin = (angles.sin() * rope.magnitude).float()[:, None]
-    turned, rest = x[..., : rope.dims], x[..., rope.dims :]
-    neox = rope.kind is RopeKind.NEOX
-    half = rope.dims // 2
-    shape = (*turned.shape[:-1], 2, half) if neox else (*turned.shape[:-1], half, 2)
-    pairs = turned.reshape(shape) if neox else turned.reshape(shape).transpose(-1, -2)
-    a, b = pairs.unbind(-2)
-    rotated = torch.stack([a * cos - b * sin, a * sin + b * cos], -2)
-    return torch.cat([(rotated if neox else rotated.transpose(-1, -2)).flatten(-2), rest], -1)
-
-
-def _attend(q: Tensor, keys: Tensor, values: Tensor, start: int, a: AttentionSpec) -> Tensor:
-    """Causal grouped-query attention. q [rows, heads, dk] at positions from `start`; keys [kv_heads, n, dk]."""
-    strips = [
-        _attend_strip(strip, keys, values, start + i * _QUERY_STRIP, a)
-        for i, strip in enumerate(torch.split(q, _QUERY_STRIP))
-    ]
-    return torch.cat(strips)
-
-
-def _attend_strip(q: Tensor, keys: Tensor, values: Tensor, start: int, a: AttentionSpec) -> Tensor:
-    grouped = q.reshape(len(q), a.kv_heads, -1, a.head_dim_k).permute(1, 2, 0, 3)  # [kv_heads, group, rows, dk]
-    scores: Tensor = grouped @ keys[:, None].transpose(-1, -2) * a.scale
-    if a.softcap:
-        scores = torch.tanh(scores / a.softcap) * a.softcap
-    distance = start + torch.arange(len(q))[:, None] - torch.arange(keys.shape[1])
-    hidden = (distance < 0) | (distance >= a.window) if a.kind == "window" else distance < 0
-    mixed: Tensor = scores.masked_fill(hidden, -torch.inf).softmax(-1) @ values[:, None]
-    return mixed.permute(2, 0, 1, 3).flatten(1, 2)

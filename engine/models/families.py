@@ -1,66 +1,53 @@
-"""The table of model families, and the ModelSpec of a GGUF file (key names: llama.cpp's converter)."""
+"""The ModelSpec of a GGUF file, by the table of model families (key names: llama.cpp's converter)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
+import math
 from typing import NoReturn
 
 from engine.errors import UnsupportedModel
 from engine.gguf import GgufFile, MetadataArray
+from engine.models.attention import AttentionReader
+from engine.models.family import FAMILIES, Family
+from engine.models.ffn import FfnReader
 from engine.models.keys import Keys
-from engine.models.rope import rope_spec
-from engine.models.spec import AttentionSpec, FfnSpec, LayerSpec, ModelSpec, RopeKind
+from engine.models.spec import LayerSpec, ModelSpec
+
+__all__ = ["FAMILIES", "Family", "spec_from_gguf"]
 
 _MAX_LAYERS = 4096
 _MAX_CONTEXT = 1 << 26
 _FALLBACK_CONTEXT = 4096
 
 
-@dataclass(frozen=True)
-class Family:
-    """What a family's files do not say by themselves.
-
-    `whole_rope`: all channels of a head must be rotated; `qk_norm`: per-head norms of q and k are required.
-    """
-
-    architecture: str
-    title: str
-    rope: RopeKind
-    whole_rope: bool = False
-    qk_norm: bool = False
-
-
-FAMILIES = MappingProxyType(
-    {
-        family.architecture: family
-        for family in (
-            Family("llama", "Llama, Mistral, SmolLM", RopeKind.NORM, whole_rope=True),
-            Family("qwen2", "Qwen 2 and 2.5", RopeKind.NEOX),
-            Family("qwen3", "Qwen 3", RopeKind.NEOX, qk_norm=True),
-        )
-    }
-)
-
-
 def spec_from_gguf(gguf: GgufFile) -> ModelSpec:
-    """Reads the model's shape from the metadata. UnsupportedModel: unknown architecture, or a mixture of
-    experts; ModelFileError: a key that is missing or out of range, by name."""
+    """Reads the model's shape from the metadata. UnsupportedModel: unknown architecture; ModelFileError: a key that
+    is missing or out of range, by name."""
     family = _family(gguf)
     keys = Keys(gguf, family.architecture)
-    _refuse_experts(gguf, keys)
     context, warnings = _context(keys)
+    channels, vocabulary = keys.integer("embedding_length"), _vocabulary(gguf, keys)
+    scale = keys.number if family.scales else _one
     return ModelSpec(
         architecture=family.architecture,
         name=_name(gguf),
-        vocabulary=_vocabulary(gguf, keys),
-        channels=keys.integer("embedding_length"),
+        vocabulary=vocabulary,
+        channels=channels,
         context=context,
         norm_eps=_norm_eps(keys),
-        layers=_layers(gguf, family, keys, context),
+        layers=_layers(gguf, family, keys, context, vocabulary),
         tied_output="output.weight" not in gguf.tensors,
+        embedding_scale=math.sqrt(channels) if family.embedding_sqrt else scale("embedding_scale", 0.0) or 1.0,
+        residual_scale=scale("residual_scale", 0.0) or 1.0,
+        logit_scale=1.0 / (scale("logit_scale", 0.0) or 1.0),
+        logit_softcap=keys.number("final_logit_softcapping", 0.0),
+        skipped_layers=_skipped(keys),
         warnings=warnings,
     )
+
+
+def _one(suffix: str, default: float) -> float:
+    return 1.0
 
 
 def _refuse(gguf: GgufFile, why: str) -> NoReturn:
@@ -77,12 +64,6 @@ def _family(gguf: GgufFile) -> Family:
             f"Architecture {architecture!r} is not supported; supported: {', '.join(FAMILIES)}.",
         )
     return FAMILIES[architecture]
-
-
-def _refuse_experts(gguf: GgufFile, keys: Keys) -> None:
-    experts = keys.integer("expert_count", 0, low=0)
-    if experts or any(name.endswith("ffn_gate_inp.weight") for name in gguf.tensors):
-        _refuse(gguf, f"It is a mixture of experts ({experts} experts); only dense models are supported.")
 
 
 def _name(gguf: GgufFile) -> str:
@@ -114,52 +95,15 @@ def _norm_eps(keys: Keys) -> float:
     return eps
 
 
-def _layers(gguf: GgufFile, family: Family, keys: Keys, context: int) -> tuple[LayerSpec, ...]:
-    count = keys.integer("block_count", high=_MAX_LAYERS)
+def _skipped(keys: Keys) -> int:
+    """Layers for predicting further tokens come last and are left out; `block_count` counts them."""
+    return keys.integer("nextn_predict_layers", 0, low=0, high=keys.integer("block_count", high=_MAX_LAYERS) - 1)
+
+
+def _layers(gguf: GgufFile, family: Family, keys: Keys, context: int, vocabulary: int) -> tuple[LayerSpec, ...]:
+    count = keys.integer("block_count", high=_MAX_LAYERS) - _skipped(keys)
     heads = keys.per_layer("attention.head_count", count)
     kv_heads = keys.per_layer("attention.head_count_kv", count, heads)
-    widths = keys.per_layer("feed_forward_length", count)
-    shared = _shared_attention(gguf, family, keys, heads[0], context)
-    return tuple(
-        LayerSpec(i, _attention(gguf, keys, shared, i, heads[i], kv_heads[i]), FfnSpec("dense", widths[i]))
-        for i in range(count)
-    )
-
-
-def _shared_attention(gguf: GgufFile, family: Family, keys: Keys, heads: int, context: int) -> AttentionSpec:
-    """What all layers have in common, head sizes and rope; counts are those of layer 0."""
-    channels = keys.integer("embedding_length")
-    even = channels // heads if channels % heads == 0 else None
-    key_dim = keys.integer("attention.key_length", even, high=1 << 16)
-    dims = keys.integer("rope.dimension_count", key_dim, high=key_dim)
-    if family.whole_rope and dims != key_dim:
-        keys.fail("rope.dimension_count", dims, f"the key length {key_dim}")
-    return AttentionSpec(
-        kind="full",
-        heads=heads,
-        kv_heads=heads,
-        head_dim_k=key_dim,
-        head_dim_v=keys.integer("attention.value_length", even, high=1 << 16),
-        scale=key_dim**-0.5,
-        rope=rope_spec(gguf, keys, family.rope, dims, context),
-        qk_norm=family.qk_norm,
-    )
-
-
-def _attention(
-    gguf: GgufFile, keys: Keys, shared: AttentionSpec, layer: int, heads: int, kv_heads: int
-) -> AttentionSpec:
-    if heads % kv_heads:
-        keys.fail("attention.head_count_kv", kv_heads, f"a divisor of the {heads} query heads")
-    names = (f"blk.{layer}.attn_{part}.bias" for part in ("q", "k", "v", "qkv"))
-    return AttentionSpec(
-        shared.kind,
-        heads,
-        kv_heads,
-        shared.head_dim_k,
-        shared.head_dim_v,
-        shared.scale,
-        shared.rope,
-        qk_norm=shared.qk_norm,
-        bias=any(name in gguf.tensors for name in names),
-    )
+    attention = AttentionReader(gguf, family, keys, context, heads, kv_heads).layers()
+    ffn = FfnReader(gguf, family, keys, count, vocabulary).tables()
+    return tuple(LayerSpec(i, attention[i], ffn[i], family.post_norms) for i in range(count))

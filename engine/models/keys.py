@@ -55,6 +55,14 @@ class Keys:
             self.fail(suffix, value, "a finite number")
         return float(value)
 
+    def flag(self, suffix: str, default: bool) -> bool:
+        value = self.get(suffix)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            self.fail(suffix, value, "true or false")
+        return value
+
     def text(self, suffix: str, default: str) -> str:
         value = self.get(suffix)
         if value is None:

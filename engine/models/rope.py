@@ -21,14 +21,15 @@ FACTORS = "rope_freqs.weight"
 _Angles = npt.NDArray[np.float64]
 
 
+def local_rope_spec(keys: Keys, kind: RopeKind, dims: int) -> RopeSpec:
+    """The table of sliding-window layers: a base of their own, never scaled."""
+    return RopeSpec(kind, dims, tuple(_plain_angles(keys, "rope.freq_base_swa", dims).tolist()))
+
+
 def rope_spec(gguf: GgufFile, keys: Keys, kind: RopeKind, dims: int, context: int) -> RopeSpec:
     """The table for `dims` rotated channels; `context` is the fallback for the original context length."""
-    if dims % 2:
-        keys.fail("rope.dimension_count", dims, "an even number")
+    angles = _plain_angles(keys, "rope.freq_base", dims) / _factors(gguf, keys, dims)
     base = keys.number("rope.freq_base", 10000.0)
-    if base <= 1:
-        keys.fail("rope.freq_base", base, "a number above 1")
-    angles = base ** (-np.arange(0, dims, 2, dtype=np.float64) / dims) / _factors(gguf, keys, dims)
     scaling, factor = _scaling(keys, gguf)
     magnitude = keys.number("rope.scaling.attn_factor", 1.0)
     if scaling == "yarn":
@@ -38,6 +39,21 @@ def rope_spec(gguf: GgufFile, keys: Keys, kind: RopeKind, dims: int, context: in
     elif scaling == "linear":
         angles = angles / factor
     return RopeSpec(kind, dims, tuple(angles.tolist()), magnitude)
+
+
+def yarn_factor(gguf: GgufFile, keys: Keys) -> float:
+    """The factor by which YaRN stretches the context; 1 without YaRN."""
+    scaling, factor = _scaling(keys, gguf)
+    return factor if scaling == "yarn" else 1.0
+
+
+def _plain_angles(keys: Keys, base_key: str, dims: int) -> _Angles:
+    if dims % 2:
+        keys.fail("rope.dimension_count", dims, "an even number")
+    base = keys.number(base_key, 10000.0)
+    if base <= 1:
+        keys.fail(base_key, base, "a number above 1")
+    return np.asarray(base ** (-np.arange(0, dims, 2, dtype=np.float64) / dims))
 
 
 def _scaling(keys: Keys, gguf: GgufFile) -> tuple[str, float]:

@@ -20,7 +20,9 @@ class RopeKind(IntEnum):
 
 AttentionKind = Literal["full", "window", "recurrent"]
 FfnKind = Literal["dense", "moe"]
-Activation = Literal["silu", "gelu_tanh"]
+Activation = Literal["silu", "gelu_tanh", "swiglu_clamped"]
+Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
+QkNorm = Literal["none", "head", "whole"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,27 @@ class RopeSpec:
 
 
 @dataclass(frozen=True)
+class MlaSpec:
+    """Latent attention: K and V of all heads are products of one vector of `kv_lora` channels per token.
+
+    A head's q and k have `nope` channels without and then `rope` channels with a position, its value `value_dim`.
+    `q_lora` is the width of q's own low-rank form, 0 where q is one product.
+    """
+
+    kv_lora: int
+    nope: int
+    rope: int
+    value_dim: int
+    q_lora: int = 0
+
+
+@dataclass(frozen=True)
 class AttentionSpec:
-    """Grouped-query attention of one layer; sizes in heads and channels per head."""
+    """Attention of one layer; sizes in heads and channels per head, as stored in the pages.
+
+    Latent attention (`mla`) stores one K head of kv_lora + rope channels and no V (head_dim_v 0). `qk_norm`: norms of
+    q and k per head, or over all heads together.
+    """
 
     kind: AttentionKind
     heads: int
@@ -49,28 +70,62 @@ class AttentionSpec:
     rope: RopeSpec
     window: int = 0
     softcap: float = 0.0
-    qk_norm: bool = False
+    qk_norm: QkNorm = "none"
     bias: bool = False
     sinks: bool = False
+    mla: MlaSpec | None = None
+
+    @property
+    def mixed_dim(self) -> int:
+        """Channels per head of what attention gives."""
+        return self.head_dim_v if self.mla is None else self.mla.value_dim
+
+
+@dataclass(frozen=True)
+class ExpertSpec:
+    """A router and its experts. `groups` > 1: only experts of the `groups_used` best groups are chosen.
+
+    `normalise`: the chosen weights are divided by their sum; all are multiplied by `scale`. `shared_width`: of the
+    feed-forward part that every token passes, 0 without one; `shared_gate`: it has a gate of its own.
+    """
+
+    count: int
+    used: int
+    gating: Gating
+    normalise: bool = False
+    scale: float = 1.0
+    groups: int = 1
+    groups_used: int = 1
+    shared_width: int = 0
+    shared_gate: bool = False
+    biases: bool = False
 
 
 @dataclass(frozen=True)
 class FfnSpec:
+    """`width`: inner channels, of one expert where there are `experts`."""
+
     kind: FfnKind
     width: int
     activation: Activation = "silu"
+    experts: ExpertSpec | None = None
 
 
 @dataclass(frozen=True)
 class LayerSpec:
+    """`post_norms`: what attention and feed-forward give is normed before it is added to the stream."""
+
     index: int
     attention: AttentionSpec
     ffn: FfnSpec
+    post_norms: bool = False
 
 
 @dataclass(frozen=True)
 class ModelSpec:
     """`channels` is the width of the residual stream; `context` the file's own context length in tokens.
+
+    `skipped_layers`: behind the last one, for predicting further tokens; not used.
 
     `warnings`: sentences for the reader about values that were derived because the file's own are unusable.
     """
@@ -86,4 +141,6 @@ class ModelSpec:
     embedding_scale: float = 1.0
     residual_scale: float = 1.0
     logit_scale: float = 1.0
+    logit_softcap: float = 0.0
+    skipped_layers: int = 0
     warnings: tuple[str, ...] = ()

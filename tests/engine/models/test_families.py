@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from engine.errors import ModelFileError, UnsupportedModel
 from engine.gguf import GgufFile
 from engine.models.families import FAMILIES, spec_from_gguf
-from engine.models.spec import ModelSpec, RopeKind
+from engine.models.spec import ExpertSpec, MlaSpec, ModelSpec, RopeKind
 from tests.engine.gguf_bytes import ARRAY, BOOL, F32, I32, STRING, U32
 from tests.engine.parity import DATA
 from tests.engine.tiny_model import KEYS, WORDS, Changes, Shapes, saved
@@ -39,7 +40,7 @@ def test_keys_become_tables(tmp_path: Path) -> None:
     assert (attention.head_dim_k, attention.head_dim_v, attention.scale) == (4, 4, 0.5)
     assert (attention.rope.kind, attention.rope.dims) == (RopeKind.NORM, 4)
     assert attention.rope.inv_freq == pytest.approx((1.0, 0.01))
-    assert (attention.bias, attention.qk_norm) == (False, False)
+    assert (attention.bias, attention.qk_norm) == (False, "none")
     assert [layer.ffn.width for layer in spec.layers] == [16, 16]
 
 
@@ -61,10 +62,15 @@ def test_biases_and_untied_output_are_seen(tmp_path: Path) -> None:
     assert not spec.tied_output
 
 
-def test_each_family_has_its_rope_and_norms(tmp_path: Path) -> None:
-    for architecture, family in FAMILIES.items():
-        attention = spec_of(tmp_path, renamed(architecture)).layers[0].attention
-        assert (attention.rope.kind, attention.qk_norm) == (family.rope, family.qk_norm)
+DENSE = [name for name, family in FAMILIES.items() if not family.mla]
+
+
+@pytest.mark.parametrize("architecture", DENSE)
+def test_each_family_has_its_rope_and_norms(tmp_path: Path, architecture: str) -> None:
+    family = FAMILIES[architecture]
+    attention = spec_of(tmp_path, renamed(architecture)).layers[0].attention
+    norms = "none" if family.qk_norm == "optional" else family.qk_norm
+    assert (attention.rope.kind, attention.qk_norm, attention.sinks) == (family.rope, norms, family.sinks)
 
 
 def test_partial_rope_only_where_the_family_has_it(tmp_path: Path) -> None:
@@ -136,11 +142,121 @@ def test_unknown_architectures_name_the_supported_ones(tmp_path: Path) -> None:
         spec_of(tmp_path, {"general.architecture": (STRING, "mamba")})
 
 
-def test_experts_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedModel, match=r"mixture of experts \(8 experts\)"):
-        spec_of(tmp_path, {"llama.expert_count": (U32, 8)})
-    with pytest.raises(UnsupportedModel, match="mixture of experts"):
-        spec_of(tmp_path, shapes={"blk.0.ffn_gate_inp.weight": (8, 4)})
+def test_experts_only_where_the_family_has_them(tmp_path: Path) -> None:
+    experts = {"qwen2.expert_count": (U32, 8)}
+    with pytest.raises(ModelFileError, match="'qwen2.expert_count' is 8, expected 0: qwen2 models have no experts"):
+        spec_of(tmp_path, renamed("qwen2") | experts)
+
+
+def mixture(architecture: str, **keys: Any) -> dict[str, Any]:
+    """The tiny model's keys as a mixture of 6 experts with 2 used, and more keys of this architecture."""
+    base = {"expert_count": (U32, 6), "expert_used_count": (U32, 2)} | keys
+    return renamed(architecture) | {f"{architecture}.{key}": value for key, value in base.items()}
+
+
+ROUTING: list[tuple[str, dict[str, Any], ExpertSpec]] = [
+    ("llama", {}, ExpertSpec(6, 2, "softmax", normalise=True)),
+    ("qwen2moe", {}, ExpertSpec(6, 2, "softmax", shared_gate=True)),
+    ("qwen3moe", {}, ExpertSpec(6, 2, "softmax", normalise=True)),
+    ("olmoe", {}, ExpertSpec(6, 2, "softmax")),
+    ("gpt-oss", {}, ExpertSpec(6, 2, "softmax_chosen", biases=True)),
+    (
+        "glm4moe",
+        {"expert_weights_scale": (F32, 1.5), "expert_weights_norm": (BOOL, True), "expert_shared_count": (U32, 2)},
+        ExpertSpec(6, 2, "sigmoid", normalise=True, scale=1.5, shared_width=16),
+    ),
+    (
+        "glm4moe",
+        {"expert_gating_func": (U32, 4), "expert_group_count": (U32, 3), "expert_group_used_count": (U32, 1)},
+        ExpertSpec(6, 2, "sqrt_softplus", groups=3, groups_used=1),
+    ),
+]
+
+
+@pytest.mark.parametrize(("architecture", "keys", "expected"), ROUTING)
+def test_routing_of_families(tmp_path: Path, architecture: str, keys: dict[str, Any], expected: ExpertSpec) -> None:
+    ffn = spec_of(tmp_path, mixture(architecture, **keys)).layers[1].ffn
+    width = 16 if FAMILIES[architecture].experts.width == "feed_forward_length" else 8  # type: ignore[union-attr]
+    assert (ffn.kind, ffn.width, ffn.experts) == ("moe", width, expected)
+
+
+def test_leading_layers_are_dense_and_extra_layers_are_left_out(tmp_path: Path) -> None:
+    keys = mixture("glm4moe", leading_dense_block_count=(U32, 1), expert_feed_forward_length=(U32, 5))
+    spec = spec_of(tmp_path, keys)
+    assert [(layer.ffn.kind, layer.ffn.width) for layer in spec.layers] == [("dense", 16), ("moe", 5)]
+    spec = spec_of(tmp_path, keys | {"glm4moe.nextn_predict_layers": (U32, 1)})
+    assert (len(spec.layers), spec.skipped_layers) == (1, 1)
+
+
+BAD_ROUTING: list[tuple[str, Any, str]] = [
+    ("expert_used_count", (U32, 7), "from 1 to 6"),
+    ("expert_used_count", None, "is missing"),
+    ("expert_gating_func", (U32, 9), "1 softmax"),
+    ("expert_group_count", (U32, 4), "a divisor of the 6 experts"),
+    ("expert_weights_norm", (U32, 1), "true or false"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "expected"), BAD_ROUTING)
+def test_wrong_routing_is_named(tmp_path: Path, key: str, value: Any, expected: str) -> None:
+    with pytest.raises(ModelFileError) as caught:
+        spec_of(tmp_path, mixture("glm4moe", **{key: value}))
+    assert f"'glm4moe.{key}'" in caught.value.why
+    assert expected in caught.value.why
+
+
+PATTERNS: list[tuple[str, dict[str, Any], list[int]]] = [
+    ("gemma3", {}, [5, 5]),
+    ("gemma3", {"attention.sliding_window_pattern": (U32, 2)}, [5, 0]),
+    ("gemma3", {"attention.sliding_window_pattern": (ARRAY, (BOOL, [False, True]))}, [0, 5]),
+    ("gpt-oss", {}, [5, 0]),
+    ("llama", {}, [0, 0]),
+]
+
+
+@pytest.mark.parametrize(("architecture", "keys", "windows"), PATTERNS)
+def test_window_patterns(tmp_path: Path, architecture: str, keys: dict[str, Any], windows: list[int]) -> None:
+    more = {"attention.sliding_window": (U32, 5)} | keys
+    prefixed = {f"{architecture}.{key}": value for key, value in more.items()}
+    spec = spec_of(tmp_path, renamed(architecture) | prefixed)
+    assert [layer.attention.window for layer in spec.layers] == windows
+    kinds = ["window" if window else "full" for window in windows]
+    assert [layer.attention.kind for layer in spec.layers] == kinds
+
+
+def test_local_layers_of_gemma_have_their_own_unscaled_rope(tmp_path: Path) -> None:
+    keys = renamed("gemma3") | {
+        "gemma3.attention.sliding_window": (U32, 5),
+        "gemma3.attention.sliding_window_pattern": (U32, 2),
+        "gemma3.rope.freq_base": (F32, 1e6),
+        "gemma3.rope.scaling.type": (STRING, "linear"),
+        "gemma3.rope.scaling.factor": (F32, 8.0),
+    }
+    local, full = (layer.attention.rope.inv_freq for layer in spec_of(tmp_path, keys).layers)
+    assert local == pytest.approx((1.0, 0.01))
+    assert full == pytest.approx((0.125, 0.000125))
+
+
+def test_scales_of_granite_and_gemma(tmp_path: Path) -> None:
+    scales = {"attention.scale": 0.3, "embedding_scale": 12.0, "residual_scale": 0.2, "logit_scale": 8.0}
+    spec = spec_of(tmp_path, renamed("granite") | {f"granite.{key}": (F32, x) for key, x in scales.items()})
+    found = spec.layers[0].attention.scale, spec.embedding_scale, spec.residual_scale, spec.logit_scale
+    assert found == pytest.approx((0.3, 12.0, 0.2, 0.125))
+    assert spec_of(tmp_path, renamed("gemma3")).embedding_scale == pytest.approx(8**0.5)
+
+
+def test_latent_attention_in_both_file_forms() -> None:
+    specs = []
+    for name in ("ds2-lite-kvb-f32", "ds2-v3-mla-f32"):
+        with GgufFile.open(DATA / "models" / f"{name}.gguf") as file:
+            specs.append(spec_from_gguf(file).layers[1])
+    lite, v3 = (layer.attention for layer in specs)
+    assert lite.mla == MlaSpec(kv_lora=32, nope=16, rope=8, value_dim=24)
+    assert v3.mla == MlaSpec(kv_lora=32, nope=16, rope=8, value_dim=24, q_lora=48)
+    for a in (lite, v3):
+        assert (a.kv_heads, a.head_dim_k, a.head_dim_v, a.mixed_dim) == (1, 40, 0, 24)
+    assert lite.scale == pytest.approx((1 + 0.0707 * math.log(4)) ** 2 / 24**0.5)
+    assert specs[1].ffn.experts == ExpertSpec(16, 4, "sigmoid", True, 2.5, 4, 2, shared_width=48)
 
 
 def test_unknown_rope_scaling_is_refused(tmp_path: Path) -> None:
@@ -152,4 +268,4 @@ def test_specs_of_stored_models() -> None:
     with GgufFile.open(DATA / "models" / "qwen3-f32.gguf") as file:
         spec = spec_from_gguf(file)
     assert (spec.architecture, len(spec.layers), spec.vocabulary) == ("qwen3", 3, 1024)
-    assert (spec.layers[0].attention.head_dim_k, spec.layers[0].attention.qk_norm) == (32, True)
+    assert (spec.layers[0].attention.head_dim_k, spec.layers[0].attention.qk_norm) == (32, "head")

@@ -1,0 +1,96 @@
+"""Feed-forward blocks as native instructions: dense, and a router with experts and a shared part."""
+
+from __future__ import annotations
+
+from engine.backends.emitter import STREAM, Emitter
+from engine.gguf import TensorInfo
+from engine.models.ffn_tensors import DenseTensors, MoeTensors
+from engine.models.spec import ExpertSpec, FfnSpec, LayerSpec
+from engine.models.tensors import LayerTensors
+from kernels.program import Experts, Gated, Linear, Route, SigmoidGate
+
+
+def emit_ffn(emitter: Emitter, layer: LayerSpec, weights: LayerTensors) -> None:
+    """From the stream back into it."""
+    x, ffn = emitter.normed_stream(weights.ffn_norm), weights.ffn
+    if isinstance(ffn, DenseTensors):
+        opened = _opened(emitter, layer.ffn, ffn, x)
+        emitter.into_stream(opened, ffn.down, ffn.down_bias, weights.post_ffn_norm)
+    else:
+        assert layer.ffn.experts is not None
+        _mixture(emitter, layer.ffn, layer.ffn.experts, ffn, x, weights.post_ffn_norm)
+
+
+def _opened(emitter: Emitter, ffn: FfnSpec, weights: DenseTensors, x: int) -> int:
+    gate = emitter.linear("gate", x, weights.gate, weights.gate_bias)
+    up = emitter.linear("up", x, weights.up, weights.up_bias)
+    emitter.code.append(Gated(gate, gate, up, ffn.activation))
+    return gate
+
+
+def _mixture(
+    emitter: Emitter, ffn: FfnSpec, experts: ExpertSpec, weights: MoeTensors, x: int, norm: TensorInfo | None
+) -> None:
+    """Experts and shared part go straight into the stream, or behind a post-norm by way of a buffer."""
+    direct = norm is None
+    out = STREAM if direct else emitter.buffer("delta", emitter.spec.channels)
+    scale = emitter.spec.residual_scale if direct else 1.0
+    _experts(emitter, ffn, experts, weights, x, out, accumulate=direct, scale=scale)
+    if weights.shared is not None:
+        opened = _opened(emitter, ffn, weights.shared, x)
+        if weights.shared_gate is not None:
+            emitter.code.append(SigmoidGate(opened, x, emitter.weight(weights.shared_gate)))
+        emitter.code.append(Linear(out, opened, emitter.weight(weights.shared.down), accumulate=True, scale=scale))
+    if norm is not None:
+        emitter.add_normed(out, norm)
+
+
+def _experts(
+    emitter: Emitter,
+    ffn: FfnSpec,
+    experts: ExpertSpec,
+    weights: MoeTensors,
+    x: int,
+    out: int,
+    *,
+    accumulate: bool,
+    scale: float,
+) -> None:
+    emitter.code.append(
+        Experts(
+            out,
+            x,
+            _route(emitter, experts, weights, x),
+            experts.count,
+            experts.used,
+            gate=emitter.weights(weights.gate),
+            up=emitter.weights(weights.up),
+            down=emitter.weights(weights.down),
+            gate_bias=emitter.optional(weights.gate_bias),
+            up_bias=emitter.optional(weights.up_bias),
+            down_bias=emitter.optional(weights.down_bias),
+            activation=ffn.activation,
+            accumulate=accumulate,
+            scale=scale,
+        )
+    )
+
+
+def _route(emitter: Emitter, experts: ExpertSpec, weights: MoeTensors, x: int) -> int:
+    """The buffer with the chosen experts and their weights."""
+    out = emitter.buffer("route", 2 * experts.used)
+    emitter.code.append(
+        Route(
+            out,
+            emitter.linear("router", x, weights.router, weights.router_bias),
+            experts.count,
+            experts.used,
+            experts.gating,
+            emitter.optional(weights.choice_bias),
+            experts.groups,
+            experts.groups_used,
+            experts.normalise,
+            experts.scale,
+        )
+    )
+    return out
