@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ANSWER_ROOM = 64  # tokens; an answer shorter than that helps nobody
 Search = Callable[[str, list[DocumentId], int], Sequence[Hit]]
 LONGEST_TOKEN = 12  # characters of text per token, more than any tokenizer reaches on prose
-PASSAGE_SHARE = 10  # automatic budget: this part of the context; a small model is lost in more
+PASSAGE_SHARE = 20  # automatic budget: this part of the context; a small model is lost in more
 MOST_PASSAGE_TOKENS = 3000
 SHORT_QUESTION = 40  # characters; a shorter follow-up is searched together with the question before
 
