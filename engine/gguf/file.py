@@ -1,12 +1,7 @@
-"""GgufFile: a memory-mapped GGUF model file, read and checked by our own reader.
-
-Format: ggml/docs/gguf.md, versions 2 and 3, little-endian. Nothing of the tensor data is touched on opening.
-"""
+"""GgufFile: a memory-mapped GGUF model, in one file or in parts, read and checked by our own reader."""
 
 from __future__ import annotations
 
-import contextlib
-import mmap
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,51 +10,45 @@ from types import MappingProxyType, TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from engine.errors import UnsupportedModel
-from engine.gguf.cursor import Cursor, fail
-from engine.gguf.identify import looks_like
-from engine.gguf.tensors import SMALLEST_ENTRY, TensorInfo, place, read_entry
-from engine.gguf.values import MetadataArray, Scalar, read_value
+from engine.gguf.shard import MAGIC, Shard
+from engine.gguf.split import open_parts, tensors_of
+from engine.gguf.tensors import TensorInfo
+from engine.gguf.values import MetadataArray, Scalar
 
-MAGIC = b"GGUF"
-_SMALLEST_PAIR = 8 + 1 + 4 + 1
-_DEFAULT_ALIGNMENT = 32
-_MAX_ALIGNMENT = 1 << 20
+__all__ = ["MAGIC", "GgufFile"]
 
 
 class GgufFile:
-    """An open model file; immutable, so every method may be called from any thread.
+    """An open model; immutable, so every method may be called from any thread.
 
     Attributes:
-        path: the file; size: its bytes; version: 2 or 3; alignment: bytes.
+        path: the (first) file; size: bytes of all files; version: 2 or 3; alignment: bytes; parts: paths of all files.
         metadata: key -> int, float, bool, str or MetadataArray (decoded on demand).
-        tensors: name -> TensorInfo, in the order of the file.
+        tensors: name -> TensorInfo, in the order of the files.
     """
 
-    def __init__(self, path: Path, mapping: mmap.mmap) -> None:
-        self.path = path
-        self.size = len(mapping)
-        self._mapping = mapping
-        cursor = Cursor(mapping, path)
-        self.version = _read_version(cursor)
-        tensor_count = cursor.count(SMALLEST_ENTRY, "the number of tensors")
-        self.metadata: Mapping[str, Scalar | MetadataArray] = MappingProxyType(_read_metadata(cursor))
-        self.alignment = _alignment(self.metadata, path)
-        _refuse_split(self.metadata, path)
-        self.tensors: Mapping[str, TensorInfo] = MappingProxyType(_read_tensors(cursor, tensor_count, self.alignment))
-        self._bytes: npt.NDArray[np.uint8] = np.frombuffer(mapping, np.uint8)
-        self._base: int = self._bytes.__array_interface__["data"][0]
+    def __init__(self, shards: tuple[Shard, ...]) -> None:
+        first = shards[0]
+        self.path, self.version, self.alignment = first.path, first.version, first.alignment
+        self.size = sum(shard.size for shard in shards)
+        self.parts = tuple(shard.path for shard in shards)
+        self.metadata: Mapping[str, Scalar | MetadataArray] = MappingProxyType(first.metadata)
+        self.tensors: Mapping[str, TensorInfo] = MappingProxyType(tensors_of(shards))
+        self._shards = shards
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> GgufFile:
-        """Maps and checks the file. ModelFileError: unreadable, no GGUF, truncated or contradictory;
-        UnsupportedModel: sound, but with tensor types or a form that is not supported."""
-        where = Path(path)
-        mapping = _map(where)
+        """Maps and checks the file, with a split model's first file also the others beside it. ModelFileError:
+        unreadable, no GGUF, truncated, contradictory, a part is missing; UnsupportedModel: sound, but with tensor types
+        or a form that is not supported."""
+        first = Shard.open(Path(path))
+        shards = [first]
         try:
-            return GgufFile(where, mapping)
+            shards += open_parts(first)
+            return GgufFile(tuple(shards))
         except BaseException:
-            mapping.close()
+            for shard in shards:
+                shard.close()
             raise
 
     def __enter__(self) -> GgufFile:
@@ -72,12 +61,13 @@ class GgufFile:
 
     def address(self, tensor: str | TensorInfo) -> int:
         """The absolute address of the tensor's first byte, valid until close()."""
-        return self._base + self._info(tensor).offset
+        info = self._info(tensor)
+        return self._shards[info.shard].base + info.offset
 
     def raw(self, tensor: str | TensorInfo) -> npt.NDArray[np.uint8]:
         """The tensor's bytes: a read-only view over the mapping, no copy."""
         info = self._info(tensor)
-        return self._bytes[info.offset : info.offset + info.nbytes]
+        return self._shards[info.shard].bytes[info.offset : info.offset + info.nbytes]
 
     def _info(self, tensor: str | TensorInfo) -> TensorInfo:
         return self.tensors[tensor] if isinstance(tensor, str) else tensor
@@ -88,84 +78,6 @@ class GgufFile:
         return info.rows, info.cols
 
     def close(self) -> None:
-        """Ends the mapping; where views from raw() are still alive it ends with the last of them."""
-        self._bytes = np.empty(0, np.uint8)
-        with contextlib.suppress(BufferError):
-            self._mapping.close()
-
-
-def _map(path: Path) -> mmap.mmap:
-    if path.is_dir():
-        fail(path, "It is a folder, expected a GGUF file.", "Choose the .gguf file itself.")
-    if path.exists() and not path.is_file():  # opening a pipe would wait for its other end
-        fail(path, "It is a device or a pipe, expected a GGUF file.", "Choose a file.")
-    try:
-        with path.open("rb") as file:
-            head = file.read(1024)
-            _check_magic(head, os.fstat(file.fileno()).st_size, path)
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        fail(path, f"{path}: {reason}.", "Check that the file exists and may be read.")
-
-
-def _check_magic(head: bytes, size: int, path: Path) -> None:
-    if head[:4] != MAGIC:
-        fail(
-            path,
-            f"It is not a GGUF file but {looks_like(head, size)}.",
-            "Choose a model file in GGUF format.",
-        )
-
-
-def _read_version(cursor: Cursor) -> int:
-    cursor.position = 4
-    version = cursor.u32("the version")
-    if version in (2, 3):
-        return version
-    cursor.position = 4
-    if version and not version & 0xFFFF:
-        cursor.fail("it is written for big-endian machines; expected little-endian.")
-    if version == 1:
-        cursor.fail("it has GGUF version 1 of 2023; expected version 2 or 3.")
-    cursor.fail(f"it has GGUF version {version}; expected version 2 or 3.")
-
-
-def _read_metadata(cursor: Cursor) -> dict[str, Scalar | MetadataArray]:
-    values: dict[str, Scalar | MetadataArray] = {}
-    for index in range(cursor.count(_SMALLEST_PAIR, "the number of keys")):
-        cursor.subject = f"metadata entry {index}"
-        key = cursor.name("the key")
-        cursor.subject = f"key {key!r}"
-        if key in values:
-            cursor.fail("the key appears twice.")
-        values[key] = read_value(cursor, cursor.u32("the value type"))
-    return values
-
-
-def _alignment(metadata: Mapping[str, Scalar | MetadataArray], path: Path) -> int:
-    value = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
-    if type(value) is not int or not 1 <= value <= _MAX_ALIGNMENT or value & (value - 1):
-        fail(path, f"key 'general.alignment' is {value!r}, expected a power of two up to {_MAX_ALIGNMENT}.")
-    return value
-
-
-def _refuse_split(metadata: Mapping[str, Scalar | MetadataArray], path: Path) -> None:
-    count = metadata.get("split.count", 1)
-    if isinstance(count, int) and count > 1:
-        number = metadata.get("split.no")
-        part = number + 1 if isinstance(number, int) else "one"
-        raise UnsupportedModel(
-            f"The model file {path.name} cannot be used.",
-            f"It is part {part} of {count} of a split model (key 'split.count').",
-            "Join the parts into one file first (llama-gguf-split --merge), or take a model in one file.",
-        )
-
-
-def _read_tensors(cursor: Cursor, count: int, alignment: int) -> dict[str, TensorInfo]:
-    entries = []
-    for index in range(count):
-        cursor.subject = f"tensor entry {index}"
-        entries.append(read_entry(cursor))
-    data_start = -(-cursor.position // alignment) * alignment
-    return place(entries, data_start, alignment, cursor.size, cursor.path)
+        """Ends the mappings; where views from raw() are still alive they end with the last of them."""
+        for shard in self._shards:
+            shard.close()

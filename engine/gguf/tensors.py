@@ -19,13 +19,17 @@ SMALLEST_ENTRY = 8 + 1 + 4 + 8 + 4 + 8
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """One tensor. `shape` in GGUF order (row length first); `offset` absolute in the file; sizes in bytes."""
+    """One tensor. `shape` in GGUF order (row length first); `offset` absolute in the file; sizes in bytes.
+
+    `shard`: which file of a split model it lies in.
+    """
 
     name: str
     ggml_type: int
     shape: tuple[int, ...]
     offset: int
     nbytes: int
+    shard: int = 0
 
     @property
     def cols(self) -> int:
@@ -42,12 +46,14 @@ class TensorInfo:
     def part(self, first_row: int, rows: int) -> TensorInfo:
         """Rows of a matrix as a tensor of its own, under the same name: no copy for fused tensors."""
         row = self.nbytes // self.rows
-        return TensorInfo(self.name, self.ggml_type, (self.cols, rows), self.offset + first_row * row, rows * row)
+        offset = self.offset + first_row * row
+        return TensorInfo(self.name, self.ggml_type, (self.cols, rows), offset, rows * row, self.shard)
 
     def elements(self, first: int, count: int) -> TensorInfo:
         """Elements of a vector of an unblocked type as a vector of its own, under the same name."""
         size = self.nbytes // self.cols
-        return TensorInfo(self.name, self.ggml_type, (count,), self.offset + first * size, count * size)
+        offset = self.offset + first * size
+        return TensorInfo(self.name, self.ggml_type, (count,), offset, count * size, self.shard)
 
 
 def read_entry(cursor: Cursor) -> TensorInfo:
