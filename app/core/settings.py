@@ -38,7 +38,9 @@ class Settings:
     model: Path | None = None
     known_models: tuple[Path, ...] = ()
     engine: EngineSettings = field(default_factory=EngineSettings)
-    sampling: Sampling = field(default_factory=lambda: Sampling(temperature=0.2, repetition_penalty=1.1, penalty_window=128))
+    sampling: Sampling = field(
+        default_factory=lambda: Sampling(temperature=0.2, repetition_penalty=1.1, penalty_window=128)
+    )
     passage_tokens: int = 0
     passages: int = 5
     answer_reserve: int = 1024
