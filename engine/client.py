@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.loading import ModelHandle
-from engine.messages import Cancel, Command, Event, Focus, Submit, Tokens
+from engine.messages import Cancel, Command, Event, Focus, StopDocument, Submit, Tokens
 from engine.service import Service
 
 
@@ -37,7 +37,7 @@ class EngineClient:
     def send(self, command: Command) -> None:
         """Queues a command. What the reader waits for ends the step in progress; it is computed again later."""
         self._inbox.put(command)
-        if isinstance(command, Cancel | Submit | Focus) and not self._inbox.empty():
+        if isinstance(command, Cancel | Submit | Focus | StopDocument) and not self._inbox.empty():
             self._service.interrupt()
 
     def close(self, timeout: float | None = None) -> bool:

@@ -2,6 +2,10 @@
 
 Life of a turn: `Submit` -> `TurnQueued` -> `TurnRestored` -> `PrefillProgress`* -> `TokenDelta`*
 -> `TurnFinished` | `TurnFailed`. A cancelled turn ends in `TurnFinished` with reason "cancelled".
+
+A document read ahead: `PrefillDocument` -> `DocumentProgress`* -> `DocumentRead` | `DocumentStopped`.
+
+Over 300 lines: the whole vocabulary between engine and application, in one place.
 """
 
 from __future__ import annotations
@@ -150,6 +154,32 @@ class PinState:
 
 
 @dataclass(frozen=True)
+class PrefillDocument:
+    """Read a document ahead, below everything the reader asks for: works only while no turn waits or runs.
+
+    `tokens`: what every prompt on it begins with (fixed header and whole document). It goes on where an earlier
+    run ended, by whatever that was ended: send it again after a start. Battery and heat are the application's to
+    watch: it sends `StopDocument`. `document_state` names the state that it leaves.
+    """
+
+    document: str
+    tokens: Tokens
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class StopDocument:
+    """Ends reading ahead; what was read is kept."""
+
+    document: str
+
+
+def document_state(document: str) -> ConversationId:
+    """The name under which a document's own state is kept: for DropState, PinState and QueryState."""
+    return ConversationId(f"document:{document}")
+
+
+@dataclass(frozen=True)
 class QueryState:
     """Asks for `StateReport`; `tokens` is the conversation's stored history."""
 
@@ -290,6 +320,43 @@ class TurnFailed:
 
 
 @dataclass(frozen=True)
+class DocumentProgress:
+    """`done` of `total` tokens, of which `reused` were there before; what it has cost so far, and what is left."""
+
+    document: str
+    label: str
+    done: int
+    total: int
+    reused: int
+    seconds: float
+    seconds_left: float  # 0 while unknown
+    bytes_written: int
+
+
+@dataclass(frozen=True)
+class DocumentRead:
+    """`computed` of the `tokens` went through the model now, in `seconds`."""
+
+    document: str
+    label: str
+    tokens: int
+    computed: int
+    seconds: float
+    bytes_written: int
+
+
+@dataclass(frozen=True)
+class DocumentStopped:
+    """`done` of `total` tokens are kept; `why`: "stopped", or what stood in the way."""
+
+    document: str
+    label: str
+    done: int
+    total: int
+    why: str
+
+
+@dataclass(frozen=True)
 class StateReport:
     """The cache panel's numbers for one conversation.
 
@@ -343,7 +410,19 @@ class EngineNotice:
     next: str
 
 
-Command = LoadModel | Submit | Cancel | Focus | SaveState | DropState | ForkState | PinState | QueryState
+Command = (
+    LoadModel
+    | Submit
+    | Cancel
+    | Focus
+    | SaveState
+    | DropState
+    | ForkState
+    | PinState
+    | PrefillDocument
+    | StopDocument
+    | QueryState
+)
 Event = (
     ModelLoading
     | ModelLoaded
@@ -354,6 +433,9 @@ Event = (
     | TokenDelta
     | TurnFinished
     | TurnFailed
+    | DocumentProgress
+    | DocumentRead
+    | DocumentStopped
     | StateReport
     | EngineStats
     | EngineNotice

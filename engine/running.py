@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.background import DocumentReader
 from engine.kv.cache import KvCache
 from engine.loading import LoadedModel
 from engine.messages import ConversationId, EngineSettings, EngineStats, QueryState, StateReport
@@ -23,6 +24,7 @@ class Running:
     rates: Rates
     runner: Runner
     scheduler: Scheduler
+    reader: DocumentReader
     settings: EngineSettings
     depth_scale: float  # see engine.kv.value
 

@@ -128,7 +128,7 @@ class Scheduler:
         planned: list[tuple[Turn, RowRun]] = []
         for turn in self._in_order(Phase.DECODE):
             planned += self._guarded_run(turn, partial(_decode_run, turn))
-        room = self._slice(decoding=bool(planned))
+        room = self.slice(decoding=bool(planned))
         for turn in self._in_order(Phase.PREFILL):
             if self._admission.may_compute(turn):
                 planned += self._guarded_run(turn, partial(_prefill_run, turn, room))
@@ -150,7 +150,8 @@ class Scheduler:
                 sampled = True
         return sampled
 
-    def _slice(self, *, decoding: bool) -> int:
+    def slice(self, *, decoding: bool) -> int:
+        """Prompt tokens for a step of the time that is fit: less beside running answers."""
         budget, smallest = (_SLICE_MS, _SMALLEST_SLICE) if decoding else (_STEP_MS, _SMALLEST_STEP)
         affordable = int(self._rates.prefill * budget / 1e3) if self._rates.prefill else smallest
         return min(self._limits.prefill_chunk, max(smallest, affordable))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from engine.admission import Admission
 from engine.answer import AnswerText
+from engine.background import DocumentReader
 from engine.costs import model_depth_scale
 from engine.errors import EngineError
 from engine.kv.cache import KvCache
@@ -25,8 +26,10 @@ from engine.messages import (
     ModelFailed,
     ModelLoading,
     PinState,
+    PrefillDocument,
     QueryState,
     SaveState,
+    StopDocument,
     Submit,
     TurnFailed,
 )
@@ -76,7 +79,7 @@ class Service:
     def _patience(self) -> float:
         """Seconds to wait for a command: none while there are turns to run."""
         running = self.running
-        if running is not None and running.scheduler.busy:
+        if running is not None and (running.scheduler.busy or running.reader.busy):
             return 0.0
         return _RESTORE_POLL_SECONDS if self._prefetch else _IDLE_SECONDS
 
@@ -94,8 +97,9 @@ class Service:
         return False
 
     def _work(self, running: Running) -> None:
-        busy = running.scheduler.busy
-        if busy and not running.scheduler.step():
+        turns = running.scheduler.busy
+        busy = turns or running.reader.busy
+        if busy and not (running.scheduler.step() if turns else self._read_ahead(running)):
             time.sleep(_RESTORE_POLL_SECONDS)
         if self._prefetch is not None and self._prefetch.done():
             self._prefetch.take().release()
@@ -104,6 +108,9 @@ class Service:
             running.cache.poll()
             self._tidy(running)
         self._report(running, busy)
+
+    def _read_ahead(self, running: Running) -> bool:
+        return running.reader.step(running.scheduler.slice(decoding=False))
 
     def _tidy(self, running: Running) -> None:
         """Now and then, when nothing runs: lets go of what was not used for long."""
@@ -138,6 +145,7 @@ class Service:
     def _dispatch(self, command: Command, running: Running) -> None:
         match command:
             case Submit():
+                running.reader.pause()
                 running.scheduler.submit(self._turn(command, running.model.handle))
             case Cancel():
                 running.scheduler.cancel(command.turn)
@@ -149,6 +157,10 @@ class Service:
                 running.cache.drop(command.conversation, command.disk)
             case ForkState():
                 running.cache.fork(command.source, command.target)
+            case PrefillDocument():
+                running.reader.add(command)
+            case StopDocument():
+                running.reader.stop(command.document)
             case PinState():
                 running.cache.conversations.pin(command.conversation, command.pinned)
             case QueryState():
@@ -211,7 +223,8 @@ class Service:
         scheduler = Scheduler(runner, admission, rates, limits, self._emit)
         scale = model_depth_scale(model)
         cache.judge_by(rates.costs(scale))
-        return Running(model, cache, store, rates, runner, scheduler, settings, scale)
+        reader = DocumentReader(runner, cache, rates, limits.context, self._emit)
+        return Running(model, cache, store, rates, runner, scheduler, reader, settings, scale)
 
     def _open_store(self, model: LoadedModel, command: LoadModel) -> KvStore | None:
         """Without a store conversations work all the same; the reader is told."""
@@ -230,6 +243,7 @@ class Service:
         if running is None:
             return
         running.scheduler.cancel_all()
+        running.reader.stop_all("the model is not loaded any more")
         if self._prefetch is not None:
             self._prefetch.cancel()
             self._prefetch = None

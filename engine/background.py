@@ -1,0 +1,172 @@
+"""Documents read ahead: their prefix is computed when nothing else runs, so that every chat on them starts at once.
+
+A document's prefix is the head of every prompt that begins with it: the fixed header and the whole document. Its
+pages are shared by all conversations under their keys; a head of its own ("document:KEY") keeps them and the tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.errors import ContextOverflow, EngineError
+from engine.kv.cache import KvCache
+from engine.kv.restore import Restore
+from engine.kv.sequence import Sequence
+from engine.messages import (
+    DocumentProgress,
+    DocumentRead,
+    DocumentStopped,
+    Event,
+    PrefillDocument,
+    document_state,
+)
+from engine.runner import RowRun, Runner
+from engine.timings import Rates, now_ms
+
+
+@dataclass
+class Job:
+    """A document to be read. `sequence` is held only while it is worked on: paused, its pages may be evicted."""
+
+    request: PrefillDocument
+    sequence: Sequence | None = None
+    restore: Restore | None = None
+    reused: int = -1  # tokens that were there at the first look; -1: not looked yet
+    computed: int = 0
+    milliseconds: float = 0.0
+    bytes_written: int = field(default=0)
+
+    @property
+    def total(self) -> int:
+        return len(self.request.tokens)
+
+
+class DocumentReader:
+    """Engine thread only. `step` is called only while no turn waits or runs; `pause` before one starts."""
+
+    def __init__(
+        self, runner: Runner, cache: KvCache, rates: Rates, context: int, emit: Callable[[Event], None]
+    ) -> None:
+        self._runner = runner
+        self._cache = cache
+        self._rates = rates
+        self._context = context
+        self._emit = emit
+        self._jobs: list[Job] = []
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._jobs)
+
+    def add(self, request: PrefillDocument) -> None:
+        """Queues a document; one that is queued already is replaced and keeps its place."""
+        known = [job for job in self._jobs if job.request.document == request.document]
+        for job in known:
+            self._let_go(job)
+            self._jobs[self._jobs.index(job)] = Job(request)
+        if not known:
+            self._jobs.append(Job(request))
+
+    def stop(self, document: str, why: str = "stopped") -> None:
+        """Ends the reading; what was read stays. Nothing happens where the document is not queued."""
+        for job in [job for job in self._jobs if job.request.document == document]:
+            self._end(job, why)
+
+    def stop_all(self, why: str = "stopped") -> None:
+        for job in list(self._jobs):
+            self._end(job, why)
+
+    def pause(self) -> None:
+        """Makes way: keeps what was read as the document's state, lets go of its memory."""
+        for job in self._jobs:
+            self._let_go(job)
+
+    def step(self, slice_tokens: int) -> bool:
+        """Works on the first document for one step; False when it has to wait for the disk."""
+        job = self._jobs[0]
+        try:
+            return self._work(job, slice_tokens)
+        except EngineError as error:
+            self._end(job, f"{error.what} {error.why}")
+            return True
+
+    def _work(self, job: Job, slice_tokens: int) -> bool:
+        if job.sequence is None and not self._brought_back(job):
+            return False
+        sequence = job.sequence
+        assert sequence is not None
+        self._cache.adopt(sequence, job.request.tokens)
+        if sequence.num_tokens < job.total:
+            self._compute(job, sequence, slice_tokens)
+        self._tell(job, sequence)
+        if sequence.num_tokens == job.total:
+            self._finish(job)
+        return True
+
+    def _brought_back(self, job: Job) -> bool:
+        """Whether all that is computed already is in memory; starts reading it where it is not."""
+        if job.restore is None:
+            if job.total > self._context:
+                raise ContextOverflow(
+                    "The document does not fit the model's context.",
+                    f"It has {job.total:,} tokens, the context {self._context:,}.",
+                )
+            job.restore = self._cache.begin_restore(self._cache.match(job.request.tokens))
+        if not job.restore.done():
+            return False
+        job.sequence, job.restore = job.restore.take(), None
+        if job.reused < 0:
+            job.reused = job.sequence.num_tokens
+        return True
+
+    def _compute(self, job: Job, sequence: Sequence, slice_tokens: int) -> None:
+        start = sequence.num_tokens
+        end = min(job.total, start + slice_tokens)
+        sequence.reserve(end - start)
+        ids, roles = job.request.tokens.ids[start:end], job.request.tokens.roles[start:end]
+        began = now_ms()
+        if not self._runner.step([RowRun(sequence, ids, roles, start)]).completed:
+            return
+        job.milliseconds += now_ms() - began
+        self._rates.saw_prefill(len(ids), now_ms() - began)
+        before = sequence.bytes_queued
+        sequence.commit(ids, roles)
+        job.bytes_written += sequence.bytes_queued - before
+        job.computed += len(ids)
+
+    def _tell(self, job: Job, sequence: Sequence) -> None:
+        left = (job.total - sequence.num_tokens) / self._rates.prefill if self._rates.prefill else 0.0
+        request = job.request
+        self._emit(
+            DocumentProgress(
+                request.document, request.label, sequence.num_tokens, job.total, max(0, job.reused),
+                job.milliseconds / 1e3, left, job.bytes_written,
+            )
+        )  # fmt: skip
+
+    def _finish(self, job: Job) -> None:
+        self._let_go(job)
+        self._jobs.remove(job)
+        request = job.request
+        self._emit(
+            DocumentRead(
+                request.document, request.label, job.total, job.computed, job.milliseconds / 1e3, job.bytes_written
+            )
+        )
+
+    def _end(self, job: Job, why: str) -> None:
+        done = job.sequence.num_tokens if job.sequence else 0
+        self._let_go(job)
+        self._jobs.remove(job)
+        self._emit(DocumentStopped(job.request.document, job.request.label, done, job.total, why))
+
+    def _let_go(self, job: Job) -> None:
+        if job.restore is not None:
+            job.restore.cancel()
+            job.restore = None
+        if job.sequence is not None:
+            if job.sequence.num_tokens:
+                job.bytes_written += self._cache.save(document_state(job.request.document), job.sequence)
+            job.sequence.release()
+            job.sequence = None

@@ -1,0 +1,147 @@
+"""Documents read ahead: below every turn, kept when stopped or killed, shared by all chats that begin with them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.messages import (
+    ComputedRange,
+    DocumentProgress,
+    DocumentRead,
+    DocumentStopped,
+    DropState,
+    EngineStats,
+    PrefillDocument,
+    StopDocument,
+    Tokens,
+    TurnFinished,
+    TurnRestored,
+    document_state,
+)
+from tests.engine.engine_driver import Driver
+from tests.engine.test_service import model, prompt  # noqa: F401  (model is a fixture)
+
+DOCUMENT = prompt(6000, 5)
+
+
+@pytest.fixture
+def driver(model: Path, tmp_path: Path) -> Iterator[Driver]:  # noqa: F811
+    with Driver(model, tmp_path / "kv") as driver:
+        yield driver
+
+
+def read(driver: Driver, tokens: Tokens = DOCUMENT, name: str = "d") -> DocumentRead:
+    driver.client.send(PrefillDocument(name, tokens, "A document"))
+    done = driver.wait(lambda e: isinstance(e, DocumentRead) and e.document == name)
+    assert isinstance(done, DocumentRead)
+    return done
+
+
+def test_every_chat_on_a_document_that_was_read_starts_from_its_pages(driver: Driver) -> None:
+    done = read(driver)
+    assert (done.tokens, done.computed, done.label) == (6000, 6000, "A document")
+    assert done.seconds > 0
+    assert done.bytes_written >= 6000 * driver.loaded.kv_bytes_per_token  # type: ignore[union-attr]
+    for seed, chat in enumerate("ab", 20):
+        answer = driver.run(chat, chat, DOCUMENT + prompt(9, seed))
+        assert answer.reused.memory == 6000
+        assert answer.computed == (ComputedRange(9, "new"),)
+    report = driver.state("a", DOCUMENT)
+    assert document_state("d") in report.shared_with
+
+
+def test_the_answer_is_the_one_of_a_chat_that_read_it_itself(driver: Driver, model: Path, tmp_path: Path) -> None:  # noqa: F811
+    read(driver)
+    ahead = driver.run("1", "c", DOCUMENT + prompt(9, 2))
+    with Driver(model, tmp_path / "other") as other:
+        assert other.run("1", "c", DOCUMENT + prompt(9, 2)).generated == ahead.generated
+
+
+def test_a_question_goes_first_and_the_reading_goes_on_after_it(driver: Driver) -> None:
+    driver.client.send(PrefillDocument("d", DOCUMENT))
+    driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 1500)
+    answer = driver.run("1", "c", prompt(400, 9))
+    before = [event for event in driver.events if not isinstance(event, EngineStats)]
+    asked = next(i for i, e in enumerate(before) if isinstance(e, TurnRestored))
+    ended = next(i for i, e in enumerate(before) if isinstance(e, TurnFinished))
+    assert not any(isinstance(event, DocumentProgress) for event in before[asked:ended])
+    assert answer.computed == (ComputedRange(400, "new"),)
+    done = driver.wait(lambda e: isinstance(e, DocumentRead))
+    assert isinstance(done, DocumentRead)
+    assert done.computed == 6000, "nothing was read twice"
+
+
+def test_stopped_at_some_point_it_goes_on_there(driver: Driver) -> None:
+    driver.client.send(PrefillDocument("d", DOCUMENT))
+    driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 4000)
+    driver.client.send(StopDocument("d"))
+    stopped = driver.wait(lambda e: isinstance(e, DocumentStopped))
+    assert isinstance(stopped, DocumentStopped)
+    assert 4000 <= stopped.done < 6000
+    assert read(driver).computed == 6000 - stopped.done
+
+
+def test_a_new_process_goes_on_where_the_last_one_was_quit(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    with Driver(model, tmp_path) as driver:
+        driver.client.send(PrefillDocument("d", DOCUMENT))
+        driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 3000)
+    stopped = driver.wait(lambda e: isinstance(e, DocumentStopped))
+    assert isinstance(stopped, DocumentStopped)
+    with Driver(model, tmp_path) as driver:
+        assert read(driver).computed == 6000 - stopped.done
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from engine.messages import DocumentProgress, PrefillDocument, StopDocument
+from tests.engine.engine_driver import Driver
+from tests.engine.test_background import DOCUMENT
+driver = Driver(Path(sys.argv[1]), Path(sys.argv[2]))
+driver.client.send(PrefillDocument("d", DOCUMENT))
+driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 4800)
+driver.client.send(StopDocument("d"))
+time.sleep(1.0)
+print("there", flush=True)
+time.sleep(60)
+"""
+
+
+def test_killed_at_80_percent_it_goes_on_at_79_or_more(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    root = Path(__file__).parent.parent.parent
+    child = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(model), str(tmp_path)], cwd=root, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    with child, child.stdout:
+        assert child.stdout.readline() == "there\n"
+        os.kill(child.pid, signal.SIGKILL)
+    with Driver(model, tmp_path) as driver:
+        assert read(driver).computed <= 0.21 * 6000
+
+
+def test_a_document_over_the_context_or_the_memory_says_why(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    with Driver(model, None, context=512) as driver:
+        driver.client.send(PrefillDocument("d", DOCUMENT))
+        stopped = driver.wait(lambda e: isinstance(e, DocumentStopped))
+        assert isinstance(stopped, DocumentStopped)
+        assert "context" in stopped.why
+    with Driver(model, None, ram_budget_bytes=4 << 20) as driver:
+        driver.client.send(PrefillDocument("d", DOCUMENT))
+        stopped = driver.wait(lambda e: isinstance(e, DocumentStopped))
+        assert isinstance(stopped, DocumentStopped)
+        assert "memory" in stopped.why
+        assert driver.run("1", "c", prompt(40)).reason == "length"
+
+
+def test_a_document_that_is_dropped_is_read_again(driver: Driver) -> None:
+    read(driver)
+    driver.client.send(DropState(document_state("d"), disk=True))
+    assert read(driver, name="e").computed == 6000
