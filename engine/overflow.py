@@ -1,0 +1,142 @@
+"""What can be done when a conversation outgrows its context, with the price of each way. Pure: nothing is changed here.
+
+The reader chooses before anything is sent; nothing is cut in silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.kv.value import Costs
+from engine.models.spec import ModelSpec
+
+OverflowWay = Literal["recompute", "shift", "summary", "larger context"]
+
+# Of the context that is left after the document: one large step rather than many small ones.
+_KEEP_SHARE = 0.5
+SUMMARY_TOKENS = 400
+
+
+@dataclass(frozen=True)
+class Overflowing:
+    """A prompt that is too long. Sizes in tokens.
+
+    Attributes:
+        total: of the prompt with the new question; shared: its head that always stays (header and documents);
+        turns: where each earlier turn begins, ascending, all >= shared; question: where the new question begins.
+        context, model_context: what the model runs with, and what it was made for; reserve: room for the answer.
+        decode_rate: tokens per second, 0 while unknown; bytes_per_token: of KV.
+    """
+
+    total: int
+    shared: int
+    turns: tuple[int, ...]
+    question: int
+    context: int
+    model_context: int
+    reserve: int
+    decode_rate: float
+    bytes_per_token: int
+
+
+@dataclass(frozen=True)
+class OverflowOption:
+    """A way out and its price.
+
+    Attributes:
+        dropped: tokens [start, stop) of the prompt that go, equal where none do; turns_dropped: how many turns.
+        tokens: of the prompt then; computed: how many of them go through the model.
+        seconds: until the first token, by this machine's rates; exact: as if the model had read just this.
+        refused: why it cannot be had here, "" if it can.
+    """
+
+    way: OverflowWay
+    dropped: tuple[int, int]
+    turns_dropped: int
+    tokens: int
+    computed: int
+    seconds: float
+    exact: bool
+    refused: str = ""
+
+
+def overflow_options(prompt: Overflowing, costs: Costs, spec: ModelSpec, kv_type_k: str) -> tuple[OverflowOption, ...]:
+    """All ways, the exact one first; empty where the prompt fits."""
+    if prompt.total + prompt.reserve <= prompt.context:
+        return ()
+    stop, turns = _dropped(prompt)
+    return (
+        _recompute(prompt, costs, stop, turns),
+        _shift(prompt, costs, stop, turns, shift_refused(spec, kv_type_k)),
+        _summary(prompt, costs),
+        _larger(prompt, costs),
+    )
+
+
+def shift_refused(spec: ModelSpec, kv_type_k: str) -> str:
+    """Why K cannot be rotated to other positions, "" if it can."""
+    kinds = {layer.attention.kind for layer in spec.layers}
+    if kinds & {"window", "recurrent"}:
+        return "The model has layers that only look back a little; they cannot be moved."
+    if any(layer.attention.head_dim_v == 0 for layer in spec.layers):
+        return "The model keeps its keys in a compressed form that cannot be rotated."
+    if kv_type_k not in ("f32", "f16", "bf16"):
+        return f"Keys of type {kv_type_k} are too coarse to be rotated."
+    return ""
+
+
+def _dropped(prompt: Overflowing) -> tuple[int, int]:
+    """Where the kept turns begin, and how many turns go: whole turns, the oldest, until half the free room is free."""
+    room = prompt.context - prompt.reserve
+    target = min(room, prompt.shared + int((room - prompt.shared) * _KEEP_SHARE))
+    starts = (*[turn for turn in prompt.turns if turn > prompt.shared], prompt.question)
+    for number, start in enumerate(starts, 1):
+        if prompt.total - (start - prompt.shared) <= target:
+            return start, number
+    return prompt.question, len(starts)
+
+
+def _fits(prompt: Overflowing, tokens: int) -> str:
+    if tokens + prompt.reserve <= prompt.context:
+        return ""
+    return f"The document and the question alone have {tokens:,} tokens, the context {prompt.context:,}."
+
+
+def _recompute(prompt: Overflowing, costs: Costs, stop: int, turns: int) -> OverflowOption:
+    tokens = prompt.total - (stop - prompt.shared)
+    computed = tokens - prompt.shared
+    seconds = costs.compute(prompt.shared, computed)
+    return OverflowOption(
+        "recompute", (prompt.shared, stop), turns, tokens, computed, seconds, True, _fits(prompt, tokens)
+    )
+
+
+def _shift(prompt: Overflowing, costs: Costs, stop: int, turns: int, refused: str) -> OverflowOption:
+    tokens = prompt.total - (stop - prompt.shared)
+    new = prompt.total - prompt.question
+    moved = (prompt.question - stop) * prompt.bytes_per_token
+    seconds = costs.read(moved) + costs.compute(tokens - new, new)
+    refused = refused or _fits(prompt, tokens)
+    return OverflowOption("shift", (prompt.shared, stop), turns, tokens, new, seconds, False, refused)
+
+
+def _summary(prompt: Overflowing, costs: Costs) -> OverflowOption:
+    """A fork on the same document that begins with a summary of the turns: written by the model, then read."""
+    new = prompt.total - prompt.question
+    tokens = prompt.shared + SUMMARY_TOKENS + new
+    writing = SUMMARY_TOKENS / prompt.decode_rate if prompt.decode_rate else SUMMARY_TOKENS * costs.seconds_per_token
+    seconds = writing + costs.compute(prompt.shared, SUMMARY_TOKENS + new)
+    refused = _fits(prompt, tokens)
+    if prompt.question + SUMMARY_TOKENS > prompt.context:
+        refused = refused or "There is no room left to write the summary in."
+    dropped = (prompt.shared, prompt.question)
+    return OverflowOption("summary", dropped, len(prompt.turns), tokens, SUMMARY_TOKENS + new, seconds, False, refused)
+
+
+def _larger(prompt: Overflowing, costs: Costs) -> OverflowOption:
+    new = prompt.total - prompt.question
+    need = prompt.total + prompt.reserve
+    refused = "" if need <= prompt.model_context else f"The model was made for {prompt.model_context:,} tokens."
+    seconds = costs.compute(prompt.question, new)
+    return OverflowOption("larger context", (0, 0), 0, prompt.total, new, seconds, True, refused)
