@@ -247,7 +247,7 @@ def test_scales_of_granite_and_gemma(tmp_path: Path) -> None:
 
 def test_latent_attention_in_both_file_forms() -> None:
     specs = []
-    for name in ("ds2-lite-kvb-f32", "ds2-v3-mla-f32"):
+    for name in ("ds2-lite-mini", "ds2-v3-mini"):
         with GgufFile.open(DATA / "models" / f"{name}.gguf") as file:
             specs.append(spec_from_gguf(file).layers[1])
     lite, v3 = (layer.attention for layer in specs)
@@ -256,7 +256,7 @@ def test_latent_attention_in_both_file_forms() -> None:
     for a in (lite, v3):
         assert (a.kv_heads, a.head_dim_k, a.head_dim_v, a.mixed_dim) == (1, 40, 0, 24)
     assert lite.scale == pytest.approx((1 + 0.0707 * math.log(4)) ** 2 / 24**0.5)
-    assert specs[1].ffn.experts == ExpertSpec(16, 4, "sigmoid", True, 2.5, 4, 2, shared_width=48)
+    assert specs[1].ffn.experts == ExpertSpec(16, 4, "sigmoid", True, 2.5, 4, 2, shared_width=32)
 
 
 def test_unknown_rope_scaling_is_refused(tmp_path: Path) -> None:

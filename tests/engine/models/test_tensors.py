@@ -146,10 +146,10 @@ def test_experts_may_be_tensors_of_their_own(tmp_path: Path) -> None:
 
 
 def test_both_forms_of_latent_attention_hold_the_same_matrices() -> None:
-    with GgufFile.open(DATA / "models" / "ds2-lite-kvb-f32.gguf") as file:
+    with GgufFile.open(DATA / "models" / "ds2-lite-mini.gguf") as file:
         one = latent(file)
         keys = [file.raw(head).view("<f4").reshape(16, 32) for head in one.k_b]
-    with GgufFile.open(DATA / "models" / "ds2-v3-mla-f32.gguf") as file:
+    with GgufFile.open(DATA / "models" / "ds2-v3-mini.gguf") as file:
         two = latent(file)
     assert (one.k_transposed, two.k_transposed) == (False, True)
     assert [(head.rows, head.cols) for head in one.v_b] == [(24, 32)] * 4
