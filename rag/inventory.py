@@ -1,0 +1,87 @@
+"""Questions about the shelf itself, answered from the catalogue: a model that sees a few passages believes that
+they are all there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag.scope import Chapter
+from rag.types import Document
+
+FILES = frozenset(("file", "files", "document", "documents", "pdf", "pdfs", "book", "books"))
+CHAPTERS = frozenset(("chapter", "chapters", "section", "sections", "part", "parts", "contents", "outline"))
+PAGES = frozenset(("page", "pages", "long"))
+ASKING = frozenset(("how", "many", "which", "what", "list", "show", "name", "number", "count"))
+_FILLER = """
+a all an and any are attached available been can conversation chat contain contained contains do does each every from
+give got had has have here i in is it its library loaded me much my of off on open please see shelf tell that the
+their them there these they this to uploaded us we with you your table
+"""
+FILLER = frozenset(_FILLER.split())
+WORD = re.compile(r"\w+")
+MOST_LISTED = 60
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A document with the chapters of its outline."""
+
+    document: Document
+    chapters: tuple[Chapter, ...] = ()
+
+
+def subject(question: str, names: Sequence[str]) -> str | None:
+    """What of the catalogue a question asks for: "files", "chapters" or "pages"; None when it asks for what stands
+    in the documents. Every word has to belong to such a question, or to a document's name."""
+    words = [word.casefold() for word in WORD.findall(question)]
+    known = {part.casefold() for name in names for part in WORD.findall(name)}
+    nouns = FILES | CHAPTERS | PAGES
+    if not words or not set(words) <= ASKING | FILLER | nouns | known or not set(words) & ASKING:
+        return None
+    for name, wanted in (("chapters", CHAPTERS), ("pages", PAGES), ("files", FILES)):
+        if set(words) & wanted:
+            return name
+    return None
+
+
+def answer(question: str, entries: Sequence[Entry]) -> str | None:
+    """The answer as text with one line per item, or None when the catalogue does not have it."""
+    asked = subject(question, [entry.document.name for entry in entries])
+    if asked is None or not entries:
+        return None
+    meant = _named(question, entries) or list(entries)
+    if asked == "files":
+        return _files(entries)
+    if asked == "pages":
+        return "\n".join(_pages(entry.document) for entry in meant)
+    return "\n".join(_chapters(entry) for entry in meant)
+
+
+def _named(question: str, entries: Sequence[Entry]) -> list[Entry]:
+    """Entries whose name (without its ending) the question has."""
+    folded = question.casefold()
+    return [entry for entry in entries if entry.document.name.casefold().removesuffix(".pdf") in folded]
+
+
+def _files(entries: Sequence[Entry]) -> str:
+    count = len(entries)
+    lines = ["There is 1 document:" if count == 1 else f"There are {count} documents:"]
+    return "\n".join([*lines, *(f"- {_pages(entry.document)}" for entry in entries)])
+
+
+def _pages(document: Document) -> str:
+    unread = len(document.unreadable_pages)
+    note = f", {unread:,} of them could not be read" if unread else ""
+    return f"{document.name}: {document.pages:,} {'page' if document.pages == 1 else 'pages'}{note}"
+
+
+def _chapters(entry: Entry) -> str:
+    top = [chapter for chapter in entry.chapters if chapter.level == 0]
+    if not top:
+        return f"{entry.document.name} has no outline, so its chapters are not known."
+    noun = "chapter" if len(top) == 1 else "chapters"
+    lines = [f"{entry.document.name} has {len(top)} {noun} in its outline:"]
+    lines += [f"- {chapter.title}" for chapter in top[:MOST_LISTED]]
+    return "\n".join(lines if len(top) <= MOST_LISTED else [*lines, f"- and {len(top) - MOST_LISTED} more"])
