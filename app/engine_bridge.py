@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-import shiboken6
 from PySide6.QtCore import QElapsedTimer, QObject, Qt, QTimer, Signal, Slot
 
 from app.core import events as core
@@ -82,6 +81,7 @@ class EngineBridge(QObject):
         self._lock = threading.Lock()
         self._pending: list[object] = []
         self._awake = False
+        self._closed = False
         self._since = QElapsedTimer()
         self._since.start()
         self._timer = QTimer(self, singleShot=True)
@@ -90,10 +90,17 @@ class EngineBridge(QObject):
 
     def post(self, event: object) -> None:
         with self._lock:
+            if self._closed:
+                return
             self._pending.append(event)
             wake, self._awake = not self._awake, True
-        if wake and shiboken6.isValid(self):
-            self._woken.emit()
+            if wake:
+                self._woken.emit()  # queued, so it returns at once; under the lock, so not after `close`
+
+    def close(self) -> None:
+        """Later events are dropped; from here on the bridge may be deleted."""
+        with self._lock:
+            self._closed = True
 
     @Slot()
     def _schedule(self) -> None:

@@ -95,6 +95,7 @@ class Desktop(QObject):
                 self.workspace.close(CLOSE_SECONDS)
         except Exception:
             log.exception("closing failed")
+        self.bridge.close()
         log.info("closed in %.2f s", time.monotonic() - begun)
         self._closed.emit()
 

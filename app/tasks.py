@@ -7,6 +7,7 @@ Results travel by one queued signal and are handed to plain callables on the mai
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class Tasks(QObject):
         super().__init__(parent)
         self._writes = ThreadPoolExecutor(1, thread_name_prefix="write")
         self._reads = ThreadPoolExecutor(3, thread_name_prefix="read")
+        self._lock = threading.Lock()
         self._closed = False
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
@@ -57,7 +59,8 @@ class Tasks(QObject):
 
     def close(self, wait: bool = True) -> None:
         """Finishes queued writes (when `wait`), drops queued reads. No result is delivered afterwards."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
         self._reads.shutdown(wait=False, cancel_futures=True)
         self._writes.shutdown(wait=wait)
 
@@ -72,8 +75,9 @@ class Tasks(QObject):
             outcome = _Outcome(then, failed, work(), None)
         except Exception as error:
             outcome = _Outcome(then, failed, None, error)
-        if not self._closed and shiboken6.isValid(self):
-            self._finished.emit(outcome)
+        with self._lock:  # no result is on its way any more once `close` has returned
+            if not self._closed:
+                self._finished.emit(outcome)
 
     @Slot(object)
     def _deliver(self, outcome: _Outcome) -> None:

@@ -34,6 +34,7 @@ class PdfFile(QObject):
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         """Raises UserError when the file is gone or no PDF."""
         super().__init__(parent)
+        self._renderer = QPdfPageRenderer(self)  # before the document: its thread ends before that goes
         self.document = QPdfDocument(self)
         error = self.document.load(str(path))
         if error is not QPdfDocument.Error.None_:
@@ -43,7 +44,6 @@ class PdfFile(QObject):
         self.pages = self.document.pageCount()
         first = self.document.pagePointSize(0) if self.pages else QSizeF()
         self.sizes: list[QSizeF] = [first] * self.pages
-        self._renderer = QPdfPageRenderer(self)
         self._renderer.setRenderMode(QPdfPageRenderer.RenderMode.MultiThreaded)
         self._renderer.setDocument(self.document)
         self._renderer.pageRendered.connect(self._rendered)

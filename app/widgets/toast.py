@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QAccessible, QAccessibleEvent
@@ -11,6 +12,14 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 STAY_MS = 8000
 ABOVE_COMPOSER = 120
 WIDEST = 620
+MOST_WAITING = 4
+
+
+@dataclass(frozen=True)
+class _Message:
+    text: str
+    action: str
+    callback: Callable[[], object] | None
 
 
 class Toasts(QWidget):
@@ -23,9 +32,10 @@ class Toasts(QWidget):
         self._text = QLabel(wordWrap=True)
         self._action = QPushButton("Undo")
         self._action.clicked.connect(self._act)
-        self._callback: Callable[[], object] | None = None
+        self._shown: _Message | None = None
+        self._waiting: list[_Message] = []
         self._timer = QTimer(self, singleShot=True, interval=STAY_MS)
-        self._timer.timeout.connect(self.hide)
+        self._timer.timeout.connect(self._next)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(14, 8, 8, 8)
         layout.setSpacing(12)
@@ -35,24 +45,39 @@ class Toasts(QWidget):
         self.hide()
 
     def say(self, text: str, action: str = "", callback: Callable[[], object] | None = None) -> None:
-        self._text.setText(_shortened(text))
-        self._action.setText(action)
-        self._action.setVisible(bool(action))
-        self._callback = callback
-        self.setAccessibleName(text)
+        """Shown at once, unless an offer is on the screen and this is none: then it waits its turn."""
+        message = _Message(text, action, callback)
+        if self._shown is not None and self._shown.action and not action:
+            self._waiting = [*self._waiting[-MOST_WAITING:], message]
+        else:
+            self._show(message)
+
+    def offer_undo(self, text: str, undo: Callable[[], object]) -> None:
+        self.say(text, "Undo", undo)
+
+    def _show(self, message: _Message) -> None:
+        self._shown = message
+        self._text.setText(_shortened(message.text))
+        self._action.setText(message.action)
+        self._action.setVisible(bool(message.action))
+        self.setAccessibleName(message.text)
         self._place()
         self.show()
         self.raise_()
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
         self._timer.start()
 
-    def offer_undo(self, text: str, undo: Callable[[], object]) -> None:
-        self.say(text, "Undo", undo)
+    def _next(self) -> None:
+        self._shown = None
+        self.hide()
+        if self._waiting:
+            self._show(self._waiting.pop(0))
 
     def _act(self) -> None:
-        self.hide()
-        if self._callback is not None:
-            self._callback()
+        message = self._shown
+        self._next()
+        if message is not None and message.callback is not None:
+            message.callback()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and self.isVisible():

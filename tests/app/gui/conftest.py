@@ -48,6 +48,7 @@ def services(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[Services]:
     yield Services(workspace, tasks, bridge, theme, Toasts(host))
     tasks.close()
     workspace.close(10)
+    bridge.close()
 
 
 @pytest.fixture

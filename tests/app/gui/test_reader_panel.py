@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import shiboken6
 from PySide6.QtCore import QRectF, QSize
 from pytestqt.qtbot import QtBot
 
@@ -145,3 +146,12 @@ def test_renderings_come_one_at_a_time_and_the_newest_wish_counts(make_pdf: Make
     qtbot.waitUntil(lambda: 11 in pages)
     assert len(pages) < 6
     file.close()
+
+
+def test_closing_in_the_middle_of_a_rendering_is_safe(make_pdf: MakePdf, qtbot: QtBot) -> None:
+    path = make_pdf("many.pdf", long_pages("many", 8))
+    for pause in range(0, 24, 3):
+        file = PdfFile(path)
+        file.wish([(page, QSize(2400, 3360)) for page in range(8)])
+        qtbot.wait(pause)
+        shiboken6.delete(file)

@@ -1,0 +1,44 @@
+"""Toasts: an offer to undo is not pushed away by a piece of news."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.widgets.theme import Theme
+from app.widgets.toast import Toasts
+
+
+@pytest.fixture
+def toasts(qtbot: QtBot, theme: Theme) -> Toasts:
+    host = QWidget()
+    qtbot.addWidget(host)
+    host.resize(700, 400)
+    host.show()
+    made = Toasts(host)
+    made._host = host
+    return made
+
+
+def test_news_wait_for_an_offer(toasts: Toasts) -> None:
+    undone: list[int] = []
+    toasts.offer_undo("Deleted.", lambda: undone.append(1))
+    toasts.say("Something else happened.")
+    assert toasts._text.text() == "Deleted."
+    toasts._action.click()
+    assert undone == [1]
+    assert toasts._text.text() == "Something else happened."
+    assert not toasts._action.isVisible()
+
+
+def test_newer_news_replace_older(toasts: Toasts) -> None:
+    toasts.say("One")
+    toasts.say("Two")
+    assert toasts._text.text() == "Two"
+    assert toasts.isVisible()
+
+
+def test_long_text_stays_inside_the_window(toasts: Toasts) -> None:
+    toasts.say("word " * 300)
+    assert toasts.parentWidget().rect().contains(toasts.geometry())
