@@ -1,5 +1,5 @@
 // One weight row to float32.
-#include "simd.h"
+#include "formats.h"
 
 PK_BEGIN
 static void plain(const TensorView& w, const uint8_t* src, float* out) {
@@ -10,31 +10,21 @@ static void plain(const TensorView& w, const uint8_t* src, float* out) {
     }
 }
 
-static void nibbles(const uint8_t* q, float d, float m, int zero, float* out) {
-    for (int i = 0; i < 16; i++) {
-        out[i] = d * (float)((q[i] & 15) - zero) + m;
-        out[i + 16] = d * (float)((q[i] >> 4) - zero) + m;
-    }
-}
-
-static void block(int type, const uint8_t* src, int b, float* out) {
-    if (type == kQ4_0) {
-        const uint8_t* p = src + (size_t)18 * b;
-        nibbles(p + 2, half_to_float(load_u16(p)), 0.0f, 8, out);
-    } else if (type == kQ4_1) {
-        const uint8_t* p = src + (size_t)20 * b;
-        nibbles(p + 4, half_to_float(load_u16(p)), half_to_float(load_u16(p + 2)), 0, out);
-    } else {
-        const uint8_t* p = src + (size_t)34 * b;
-        const float d = half_to_float(load_u16(p));
-        for (int i = 0; i < 32; i++) out[i] = d * (float)(int8_t)p[2 + i];
+static void quantised_row(const BlockFormat& format, const TensorView& w, const uint8_t* src, float* out) {
+    const int run = format.halves ? 16 : 32;
+    for (int at = 0; at < w.cols; at += format.elements, src += format.bytes) {
+        uint8_t codes[256];
+        float d[16], m[16];
+        format.expand(src, codes, d, m);
+        for (int i = 0; i < format.elements; i++)
+            out[at + i] = format.minima ? d[i / run] * (float)codes[i] + m[i / run] : d[i / run] * (float)(int8_t)codes[i];
     }
 }
 
 void embed_row(const TensorView& weight, int64_t row, float scale, float* out) {
     const uint8_t* src = weight.data + (size_t)row * weight.row_bytes;
-    if (quantised(weight.type))
-        for (int b = 0; b < weight.cols / kBlock; b++) block(weight.type, src, b, out + (size_t)b * kBlock);
+    const BlockFormat* format = block_format(weight.type);
+    if (format) quantised_row(*format, weight, src, out);
     else plain(weight, src, out);
     for (int i = 0; i < weight.cols; i++) out[i] *= scale;
 }

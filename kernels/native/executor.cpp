@@ -27,6 +27,7 @@ Executor::Executor(ProgramData program, int threads, const KernelTable* kernels)
       phases_(plan_phases(program_, kernels->quantised)), buffers_(program_.widths.size() + 2),
       scratch_(threads), rope_tables_(program_.ropes.size()) {
     for (size_t i = 0; i < program_.widths.size(); i++) buffers_[i].stride = padded(program_.widths[i]);
+    for (const TensorView& tensor : program_.tensors) halves_ = halves_ || kernels_->halved(tensor.type);
     buffers_[hidden_buffer(program_)].stride = program_.channels;
     buffers_[logits_buffer(program_)].stride = program_.vocabulary;
 }
@@ -46,7 +47,7 @@ void Executor::fill(float value) {
         std::fill(data, data + arena.size() / sizeof(float), value);
     };
     for (Buffer& buffer : buffers_)
-        for (const Arena* arena : {&buffer.memory, &buffer.quant, &buffer.quant_meta}) fill_arena(*arena);
+        for (const Arena* arena : {&buffer.memory, &buffer.quant, &buffer.quant_meta, &buffer.quant_halves}) fill_arena(*arena);
     for (const Arena& arena : scratch_) fill_arena(arena);
     for (const Arena& arena : rope_tables_) fill_arena(arena);
     fill_arena(partials_);
@@ -56,6 +57,7 @@ void Executor::reserve_quant(int index, int rows) {
     const size_t width = index == hidden_buffer(program_) ? program_.channels : program_.widths[index];
     buffers_[index].quant.reserve(width * rows);
     buffers_[index].quant_meta.reserve(width / kBlock * 4 * sizeof(float) * rows);
+    if (halves_) buffers_[index].quant_halves.reserve(width / kBlock * 4 * sizeof(float) * rows);
 }
 
 void Executor::index_rows() {
@@ -203,7 +205,10 @@ void Executor::run_quantise(const Op& op, int first, int rows) {
     const int cols = op.src == hidden_buffer(program_) ? program_.channels : program_.widths[op.src];
     const QuantGroup group = {
         reinterpret_cast<int8_t*>(buffer.quant.data()) + static_cast<size_t>(first) * cols,
-        reinterpret_cast<float*>(buffer.quant_meta.data()) + static_cast<size_t>(first) * (cols / kBlock) * 4, rows};
+        reinterpret_cast<float*>(buffer.quant_meta.data()) + static_cast<size_t>(first) * (cols / kBlock) * 4,
+        halves_ ? reinterpret_cast<float*>(buffer.quant_halves.data()) + static_cast<size_t>(first) * (cols / kBlock) * 4
+                : nullptr,
+        rows};
     kernels_->quantise(buffer.row(first), buffer.stride, cols, group);
 }
 
@@ -213,7 +218,8 @@ LinearArgs Executor::linear_args(const Op& op, int rows) const {
     const float* bias = op.extra < 0 ? nullptr : reinterpret_cast<const float*>(program_.tensors[op.extra].data);
     return LinearArgs{program_.tensors[op.weight], src.data(), src.stride,
                       reinterpret_cast<const int8_t*>(src.quant.data()),
-                      reinterpret_cast<const float*>(src.quant_meta.data()), out.data(), out.stride, bias, op.scale,
+                      reinterpret_cast<const float*>(src.quant_meta.data()),
+                      reinterpret_cast<const float*>(src.quant_halves.data()), out.data(), out.stride, bias, op.scale,
                       op.flag != 0, rows};
 }
 

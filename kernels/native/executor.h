@@ -30,7 +30,7 @@ struct Buffer {
     Arena memory;
     float* external = nullptr;   // hidden and logits live in the caller's arrays
     size_t stride = 0;
-    Arena quant, quant_meta;
+    Arena quant, quant_meta, quant_halves;
     float* data() const { return external ? external : reinterpret_cast<float*>(memory.data()); }
     float* row(int r) const { return data() + static_cast<size_t>(r) * stride; }
 };
@@ -104,6 +104,7 @@ private:
     std::vector<std::pair<Op, std::unique_ptr<AttentionPlan>>> attention_plans_;
     alignas(64) std::atomic<int> next_{0};
     alignas(64) std::atomic<int> cursor_{0};
+    bool halves_ = false;                  // some weight has a scale per 16 channels
     bool stopped_ = false;
     bool head_only_ = false;               // hidden vectors are given, not computed
 };

@@ -8,6 +8,7 @@ struct KernelTable {
     const char* name;
     bool (*supports)(int ggml_type);
     bool (*quantised)(int ggml_type);
+    bool (*halved)(int ggml_type);  // a scale per 16 channels
     size_t (*linear_scratch)(int cols, int rows);
     size_t (*attention_scratch)(const AttentionArgs&, int rows);
     int (*attention_rows)(int group);

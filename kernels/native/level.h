@@ -60,6 +60,7 @@ PK_END
 PK_BEGIN
 bool supports(int ggml_type);
 bool quantised(int ggml_type);
+bool halved(int ggml_type);
 size_t linear_scratch(int cols, int rows);
 size_t attention_scratch(const AttentionArgs&, int rows);
 int attention_rows(int group);

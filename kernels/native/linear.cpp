@@ -8,8 +8,8 @@ bool supports(int ggml_type) {
 }
 
 size_t linear_scratch(int cols, int) {
-    // The int8 tile with scales and minima (20 bytes a channel) and a copy of a partial strip, or four widened rows.
-    return align64((size_t)cols * 40 + 256);
+    // The int8 tile with scales and minima (24 bytes a channel) and a copy of a partial strip, or four widened rows.
+    return align64((size_t)cols * 42 + 256);
 }
 
 void linear_strip(const LinearArgs& args, int strip, uint8_t* scratch) {

@@ -1,6 +1,7 @@
 // Quantised weights x int8 activations. Per output element, in every path: exact int32 inside a block of 32,
 // then out = fma(float(block) * activation scale, d, out) and, with minima, out = fma(activation sum, m, out),
-// blocks ascending.
+// blocks ascending. With a scale per 16 channels: pair = fma(float(second half), d1, float(first half) * d0), then
+// out = fma(pair, activation scale, out), and the minima of both halves in order.
 #include "tile.h"
 #if defined(__AVX512VNNI__)
 #include "tile_avx512.h"
@@ -107,6 +108,9 @@ static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Res
 }
 #endif
 
+PK_END
+#include "dot_halves.h"
+PK_BEGIN
 typedef void (*DotGroup)(const Tile&, int, const QuantGroup&, Results);
 
 template <ByteKind KIND>
@@ -116,7 +120,16 @@ static DotGroup dot_for_tokens(int tokens) {
     return table[tokens - 1];
 }
 
-static DotGroup dot_for(ByteKind kind, int tokens) {
+template <ByteKind KIND>
+static DotGroup halves_for_tokens(int tokens) {
+    static const DotGroup table[] = {dot_halves<1, KIND>, dot_halves<2, KIND>, dot_halves<3, KIND>, dot_halves<4, KIND>,
+                                     dot_halves<5, KIND>, dot_halves<6, KIND>, dot_halves<7, KIND>, dot_halves<8, KIND>};
+    return table[tokens - 1];
+}
+
+static DotGroup dot_for(const TileFormat& format, int tokens) {
+    const ByteKind kind = format.kind;
+    if (format.halves) return kind == kUnsignedMin ? halves_for_tokens<kUnsignedMin>(tokens) : halves_for_tokens<kInt8>(tokens);
     if (kind == kUnsignedMin) return dot_for_tokens<kUnsignedMin>(tokens);
     if (kind == kUnsignedMinus8) return dot_for_tokens<kUnsignedMinus8>(tokens);
     return dot_for_tokens<kInt8>(tokens);
@@ -144,6 +157,7 @@ static QuantGroup group_at(const LinearArgs& args, int token) {
     const size_t cols = args.weight.cols;
     return QuantGroup{const_cast<int8_t*>(args.quant) + token * cols,
                       const_cast<float*>(args.quant_meta) + token * (cols / kBlock) * 4,
+                      const_cast<float*>(args.quant_halves) + token * (cols / kBlock) * 4,
                       imin(kGroupTokens, args.rows - token)};
 }
 
@@ -151,15 +165,15 @@ void linear_quant_strip(const LinearArgs& args, int strip, uint8_t* scratch) {
     const TileFormat* format = tile_format(args.weight.type);
     const int cols = args.weight.cols, blocks = cols / kBlock;
     const int first = strip * kStripRows, rows = imin(kStripRows, args.weight.rows - first);
-    const Tile tile = {scratch, (float*)(scratch + (size_t)16 * cols), (float*)(scratch + (size_t)18 * cols)};
-    const Strip source = whole_strip(args.weight, first, rows, scratch + (size_t)20 * cols);
+    const Tile tile = {scratch, (float*)(scratch + (size_t)16 * cols), (float*)(scratch + (size_t)20 * cols)};
+    const Strip source = whole_strip(args.weight, first, rows, scratch + (size_t)24 * cols);
     const bool direct = format->few && args.rows <= kGroupTokens;
-    if (!direct) format->unpack(source, blocks, tile);
+    if (!direct) unpack_strip(*format, source, blocks, tile);
     for (int token = 0; token < args.rows; token += kGroupTokens) {
         const QuantGroup group = group_at(args, token);
         alignas(64) Results results;
         if (direct) format->few[group.tokens - 1](source, blocks, group, results);
-        else dot_for(format->kind, group.tokens)(tile, blocks, group, results);
+        else dot_for(*format, group.tokens)(tile, blocks, group, results);
         for (int i = 0; i < group.tokens; i++) finish_row(args, token + i, first, rows, results[i]);
     }
 }

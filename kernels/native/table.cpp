@@ -9,7 +9,7 @@ namespace pk {
 const KernelTable* PK_CAT(table_, PK_LEVEL)() {
     using namespace PK_LEVEL;
     static const KernelTable table = {
-        PK_STR(PK_LEVEL), supports, quantised, linear_scratch, attention_scratch, attention_rows, partial_floats,
+        PK_STR(PK_LEVEL), supports, quantised, halved, linear_scratch, attention_scratch, attention_rows, partial_floats,
         embed_row, rms_norm, rope, store_kv, gated, add_scaled, sigmoid_gate, softcap, quantise, linear_strip, attend, merge_partials};
     return &table;
 }

@@ -1,4 +1,6 @@
 #include "tile.h"
+
+#include "formats.h"
 #if defined(__AVX512VNNI__)
 #include "tile_avx512.h"
 #endif
@@ -34,8 +36,8 @@ static inline void unpack_nibbles(const Strip& s, size_t offset, uint8_t* q) {
     }
 }
 
-static inline void unpack_bytes(const Strip& s, size_t offset, uint8_t* q) {
-    const __m128i flip = _mm_set1_epi8((char)kInt8Flip);
+static inline void unpack_bytes(const Strip& s, size_t offset, uint8_t flip_bits, uint8_t* q) {
+    const __m128i flip = _mm_set1_epi8((char)flip_bits);
     for (int r = 0; r < kStripRows; r += 4)
         for (int half = 0; half < 2; half++) {
             __m128i groups[4];
@@ -54,9 +56,9 @@ static inline void unpack_nibbles(const Strip& s, size_t offset, uint8_t* q) {
             q[64 * (i / 4 + 4) + 4 * r + i % 4] = byte >> 4;
         }
 }
-static inline void unpack_bytes(const Strip& s, size_t offset, uint8_t* q) {
+static inline void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q) {
     for (int r = 0; r < kStripRows; r++)
-        for (int i = 0; i < 32; i++) q[64 * (i / 4) + 4 * r + i % 4] = s.data[r * s.stride + offset + i] ^ kInt8Flip;
+        for (int i = 0; i < 32; i++) q[64 * (i / 4) + 4 * r + i % 4] = s.data[r * s.stride + offset + i] ^ flip;
 }
 static inline float half(const uint8_t* p) { return half_to_float(load_u16(p)); }
 #endif
@@ -80,29 +82,77 @@ static void unpack_q4_1(Strip s, int blocks, Tile tile) {
 
 static void unpack_q8_0(Strip s, int blocks, Tile tile) {
     for (int b = 0; b < blocks; b++) {
-        unpack_bytes(s, (size_t)34 * b + 2, tile.q + 512 * b);
+        unpack_bytes(s, (size_t)34 * b + 2, kInt8Flip, tile.q + 512 * b);
         for (int r = 0; r < kStripRows; r++) tile.d[16 * b + r] = half(s.data + r * s.stride + (size_t)34 * b);
     }
 }
 
-static const TileFormat formats[] = {
-    {kQ4_0, 18, kUnsignedMinus8, unpack_q4_0, nullptr},
-    {kQ4_1, 20, kUnsignedMin, unpack_q4_1, nullptr},
-    {kQ8_0, 34, kInt8, unpack_q8_0, nullptr},
-};
 #else
+static inline void unpack_bytes(const Strip& s, size_t offset, uint8_t flip_bits, uint8_t* q) {
+    const __m512i flip = _mm512_set1_epi8((char)flip_bits);
+    for (int half = 0; half < 2; half++) {
+        __m512i groups[4];
+        load_dwords(s, offset + 16 * half, groups);
+        for (int j = 0; j < 4; j++) _mm512_storeu_si512(q + 64 * (4 * half + j), _mm512_xor_si512(groups[j], flip));
+    }
+}
+
 template <class Walk>
-static constexpr TileFormat format_of(int type) {
-    return {type, Walk::kBytes, Walk::kKind, unpack_strip<Walk>, few_tokens<Walk>};
+static constexpr TileFormat direct(int type) {
+    return {type, Walk::kKind, Walk::kHalves, walk_strip<Walk>, few_tokens<Walk>};
+}
+#endif
+
+static constexpr TileFormat by_block(int type, bool halves, bool minima) {
+    return {type, minima ? kUnsignedMin : kInt8, halves, nullptr, nullptr};
 }
 
 static const TileFormat formats[] = {
-    format_of<WalkQ4_0>(kQ4_0), format_of<WalkQ4_1>(kQ4_1), format_of<WalkQ8_0>(kQ8_0)};
+#if defined(__AVX512VNNI__)
+    direct<WalkQ4_0>(kQ4_0), direct<WalkQ4_1>(kQ4_1), direct<WalkQ8_0>(kQ8_0),
+#else
+    {kQ4_0, kUnsignedMinus8, false, unpack_q4_0, nullptr},
+    {kQ4_1, kUnsignedMin, false, unpack_q4_1, nullptr},
+    {kQ8_0, kInt8, false, unpack_q8_0, nullptr},
 #endif
+    by_block(kQ5_0, false, false), by_block(kQ5_1, false, true), by_block(kQ2_K, true, true),
+    by_block(kQ3_K, true, false), by_block(kQ4_K, false, true), by_block(kQ5_K, false, true),
+    by_block(kQ6_K, true, false), by_block(kIQ2_XXS, false, false), by_block(kIQ2_XS, true, false),
+    by_block(kIQ2_S, true, false), by_block(kIQ3_XXS, false, false), by_block(kIQ3_S, false, false),
+    by_block(kIQ1_S, false, false), by_block(kIQ1_M, true, false), by_block(kIQ4_NL, false, false),
+    by_block(kIQ4_XS, false, false), by_block(kTQ1_0, false, false), by_block(kTQ2_0, false, false),
+    by_block(kMXFP4, false, false), by_block(kNVFP4, true, false), by_block(kQ1_0, false, false),
+    by_block(kQ2_0, false, false),
+};
 
 const TileFormat* tile_format(int ggml_type) {
     for (const TileFormat& format : formats)
         if (format.type == ggml_type) return &format;
     return nullptr;
+}
+
+bool halved(int ggml_type) {
+    const TileFormat* format = tile_format(ggml_type);
+    return format && format->halves;
+}
+
+void unpack_strip(const TileFormat& format, const Strip& strip, int blocks, const Tile& tile) {
+    if (format.unpack) return format.unpack(strip, blocks, tile);
+    const BlockFormat& block = *block_format(format.type);
+    const int inside = block.elements / kBlock, scales = block.elements / (block.halves ? 16 : kBlock);
+    const uint8_t flip = block.minima ? 0 : kInt8Flip;
+    alignas(64) uint8_t codes[kStripRows][256];
+    for (int b = 0, at = 0; b < blocks; b += inside, at++) {
+        for (int r = 0; r < kStripRows; r++) {
+            float d[16], m[16];
+            block.expand(strip.data + r * strip.stride + (size_t)at * block.bytes, codes[r], d, m);
+            for (int i = 0; i < scales; i++) {
+                tile.d[((size_t)at * scales + i) * kStripRows + r] = d[i];
+                if (block.minima) tile.m[((size_t)at * scales + i) * kStripRows + r] = m[i];
+            }
+        }
+        for (int i = 0; i < inside; i++)
+            unpack_bytes(Strip{codes[0], sizeof codes[0]}, 32 * i, flip, tile.q + (size_t)512 * (b + i));
+    }
 }
 PK_END

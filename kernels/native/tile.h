@@ -1,5 +1,5 @@
-// A strip of 16 weight rows unpacked to bytes: q[block][4-channel group][row][4], scales d and minima m
-// [block][row]. One unpack function per GGML type; everything after it is shared.
+// A strip of 16 weight rows unpacked to bytes: q[block][4-channel group][row][4], scales d and minima m [block][row],
+// or [block][half][row] where a format has a scale per 16 channels. Everything behind a tile is shared by all formats.
 #pragma once
 #include "simd.h"
 
@@ -32,12 +32,13 @@ typedef void (*DotStrip)(Strip strip, int blocks, const QuantGroup& group, Resul
 
 struct TileFormat {
     int type;
-    int block_bytes;
     ByteKind kind;
-    void (*unpack)(Strip strip, int blocks, Tile tile);
+    bool halves;
+    void (*unpack)(Strip strip, int blocks, Tile tile);  // null: by way of the block format
     const DotStrip* few;  // by number of tokens - 1: straight from the strip, or null where a tile is as good
 };
 const TileFormat* tile_format(int ggml_type);
+void unpack_strip(const TileFormat& format, const Strip& strip, int blocks, const Tile& tile);
 
 static inline int32_t load_i32(const void* p) {
     int32_t v;

@@ -71,6 +71,7 @@ PK_INLINE void prefetch_ahead(const Strip& s, int block, int block_bytes) {
 
 struct WalkQ4_0 {
     static constexpr ByteKind kKind = kUnsignedMinus8;
+    static constexpr bool kHalves = false;
     static constexpr int kBytes = 18;
     template <class Sink>
     PK_INLINE void walk(const Strip& s, int blocks, Sink& sink) {
@@ -87,6 +88,7 @@ struct WalkQ4_0 {
 
 struct WalkQ4_1 {
     static constexpr ByteKind kKind = kUnsignedMin;
+    static constexpr bool kHalves = false;
     static constexpr int kBytes = 20;
 
     template <class Sink>
@@ -125,6 +127,7 @@ struct WalkQ4_1 {
 
 struct WalkQ8_0 {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kHalves = false;
     static constexpr int kBytes = 34;
     template <class Sink>
     PK_INLINE void walk(const Strip& s, int blocks, Sink& sink) {
@@ -192,7 +195,7 @@ struct DotSink {
 };
 
 template <class Walk>
-static void unpack_strip(Strip strip, int blocks, Tile tile) {
+static void walk_strip(Strip strip, int blocks, Tile tile) {
     TileSink<Walk> sink{strip, tile};
     Walk::walk(strip, blocks, sink);
 }

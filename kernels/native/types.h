@@ -11,7 +11,12 @@ constexpr int kBlock = 32;           // channels that share one activation scale
 constexpr int kPartition = 512;      // tokens per softmax partition; part of the numeric contract
 constexpr int kTileTokens = 64;      // keys converted at a time inside a partition
 
-enum GgmlType : int32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kBF16 = 30 };
+enum GgmlType : int32_t {
+    kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7, kQ8_0 = 8, kQ2_K = 10, kQ3_K = 11, kQ4_K = 12,
+    kQ5_K = 13, kQ6_K = 14, kIQ2_XXS = 16, kIQ2_XS = 17, kIQ3_XXS = 18, kIQ1_S = 19, kIQ4_NL = 20, kIQ3_S = 21,
+    kIQ2_S = 22, kIQ4_XS = 23, kIQ1_M = 29, kBF16 = 30, kTQ1_0 = 34, kTQ2_0 = 35, kMXFP4 = 39, kNVFP4 = 40, kQ1_0 = 41,
+    kQ2_0 = 42
+};
 enum KvType : int32_t { kKvF32 = 0, kKvF16 = 1, kKvBF16 = 2, kKvQ8 = 3 };
 enum RopeKind : int32_t { kRopeNorm = 1, kRopeNeox = 2 };
 enum Activation : int32_t { kSilu = 0, kGeluTanh = 1, kSwigluClamped = 2 };
@@ -25,10 +30,12 @@ struct TensorView {
 };
 
 // Activations of up to 8 tokens, interleaved: data[block][4-channel group][token][4]; meta per block holds
-// d[tokens], d * sum[tokens] as floats, then -8 * sum[tokens], -128 * sum[tokens] as int32.
+// d[tokens], d * sum[tokens] as floats, then -8 * sum[tokens], -128 * sum[tokens] as int32. For formats with a scale
+// per 16 channels, `halves` per block: -128 * sum[tokens] of either half as int32, then d * sum[tokens] of either half.
 struct QuantGroup {
     int8_t* data;
     float* meta;
+    float* halves;           // null: not wanted
     int tokens;
 };
 
@@ -38,6 +45,7 @@ struct LinearArgs {
     size_t src_stride;
     const int8_t* quant;     // groups one after the other, used by quantised weights
     const float* quant_meta;
+    const float* quant_halves;
     float* out;
     size_t out_stride;
     const float* bias;       // [weight.rows] or null

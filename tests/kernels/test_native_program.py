@@ -143,7 +143,7 @@ def test_wrong_programs_are_refused_by_name() -> None:
         "instruction 2 .Linear.: tensor 99": replace(program, instructions=(*ops[:2], Linear(2, 1, 99))),
         "instruction 0 .Linear.: buffer 6 is 160 wide": replace(program, instructions=(Linear(6, 1, 2),)),
         "do not divide into 2 KV heads": replace(program, instructions=(Attention(5, 2, 0, 5, 1.0),)),
-        "no native kernel": replace(program, tensors=(TensorRef(64, 10, 1, 256), *program.tensors[1:])),
+        "no native kernel": replace(program, tensors=(TensorRef(64, 97, 1, 256), *program.tensors[1:])),
         "Route. has no native kernel": replace(program, instructions=(Route(6, 1, 8, 2),)),
         "multiple of 64": replace(program, page_tokens=48),
     }
