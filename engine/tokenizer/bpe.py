@@ -22,7 +22,7 @@ class BytePairEncoder:
         self._size = len(vocabulary.texts)
         self._merger = _merger(vocabulary, pre)
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, *, continues: bool = False) -> list[int]:
         if len(text) < _LONG:
             ids: list[int] = self._merger.encode(text, add_special_tokens=False).ids
         else:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.errors import UnsupportedModel
 from engine.gguf import GgufFile
-from engine.tokenizer.bpe import BytePairEncoder
-from engine.tokenizer.byte_map import to_bytes
-from engine.tokenizer.pre_tokenizers import DEFAULT, PRE_TOKENIZERS, PreTokenizer
+from engine.tokenizer.kinds import Kind, read_kind
 from engine.tokenizer.special import partition
-from engine.tokenizer.vocabulary import PREFIX, TokenType, Vocabulary, read_vocabulary
+from engine.tokenizer.spm import byte_of
+from engine.tokenizer.vocabulary import TokenType, Vocabulary
 
 _SPECIAL = (TokenType.UNKNOWN, TokenType.CONTROL)
 
@@ -23,33 +21,34 @@ class Tokenizer:
         add_bos: whether a prompt begins with bos. warnings: sentences for the reader.
     """
 
-    def __init__(self, vocabulary: Vocabulary, pre: PreTokenizer, warnings: tuple[str, ...] = ()) -> None:
+    def __init__(self, vocabulary: Vocabulary, kind: Kind) -> None:
         self.vocabulary = len(vocabulary.texts)
         self.bos, self.eos, self.eog_ids = vocabulary.bos, vocabulary.eos, vocabulary.eog
-        wants_bos = pre.add_bos if vocabulary.add_bos is None else vocabulary.add_bos
+        wants_bos = kind.add_bos if vocabulary.add_bos is None else vocabulary.add_bos
         self.add_bos = wants_bos and vocabulary.bos is not None
-        self.warnings = warnings
+        self.warnings = kind.warnings
         self._words = vocabulary
         self._user_defined = vocabulary.special((TokenType.USER_DEFINED,))
         self._all_special = vocabulary.special((*_SPECIAL, TokenType.USER_DEFINED))
-        self._encoder = BytePairEncoder(vocabulary, pre)
+        self._encoder = kind.encoder
+        self._to_bytes = kind.to_bytes
 
     @staticmethod
     def from_gguf(gguf: GgufFile) -> Tokenizer:
-        """UnsupportedModel: a tokenizer model other than "gpt2"; ModelFileError: a broken vocabulary."""
-        _check_model(gguf)
-        pre, warnings = _pre_tokenizer(gguf)
-        return Tokenizer(read_vocabulary(gguf), pre, warnings)
+        """UnsupportedModel: a kind of tokenizer that is not known; ModelFileError: a broken vocabulary."""
+        return Tokenizer(*read_kind(gguf))
 
-    def encode(self, text: str, *, special: bool = False) -> list[int]:
+    def encode(self, text: str, *, special: bool = False, continues: bool = False) -> list[int]:
         """Ids of `text`, bos not added. Control tokens are recognised only with `special` (template text,
-        never a reader's); user-defined tokens always, they are words of the vocabulary."""
+        never a reader's); user-defined tokens always, they are words of the vocabulary. `continues`: plain text
+        stands before it, so that vocabularies which begin a text with a space do not."""
         ids: list[int] = []
         for piece in partition(_without_surrogates(text), self._all_special if special else self._user_defined):
             if isinstance(piece, int):
                 ids.append(piece)
             else:
-                ids.extend(self._encoder.encode(piece))
+                ids.extend(self._encoder.encode(piece, continues=continues))
+            continues = not isinstance(piece, int)
         return ids
 
     def decode(self, ids: Iterable[int], *, special: bool = True) -> str:
@@ -62,9 +61,11 @@ class Tokenizer:
             raise IndexError(f"token id {token_id} is outside the vocabulary of {self.vocabulary}")
         kind, text = self._words.types[token_id], self._words.texts[token_id]
         if kind == TokenType.NORMAL:
-            return to_bytes(text)
+            return self._to_bytes(text)
         if kind in _SPECIAL:
             return text.encode() if special else b""
+        if kind == TokenType.BYTE:
+            return byte_of(text)
         return text.encode() if kind == TokenType.USER_DEFINED else b""
 
     def is_control(self, token_id: int) -> bool:
@@ -78,24 +79,6 @@ class Tokenizer:
     def token_text(self, token_id: int) -> str:
         """The entry as it stands in the vocabulary (byte characters not decoded)."""
         return self._words.texts[token_id]
-
-
-def _check_model(gguf: GgufFile) -> None:
-    model = gguf.metadata.get(PREFIX + "model")
-    if model != "gpt2":
-        raise UnsupportedModel(
-            f"The model file {gguf.path.name} cannot be used.",
-            f"Tokenizer model {model!r} is not supported; supported: 'gpt2' (byte-level BPE).",
-            "Choose another model.",
-        )
-
-
-def _pre_tokenizer(gguf: GgufFile) -> tuple[PreTokenizer, tuple[str, ...]]:
-    name = gguf.metadata.get(PREFIX + "pre")
-    if isinstance(name, str) and name in PRE_TOKENIZERS:
-        return PRE_TOKENIZERS[name], ()
-    state = "names no pre-tokenizer" if name is None else f"names the unknown pre-tokenizer {name!r}"
-    return DEFAULT, (f"The model file {state}; a default is used and answers may be worse.",)
 
 
 def _without_surrogates(text: str) -> str:

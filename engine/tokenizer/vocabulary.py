@@ -6,7 +6,7 @@ Keys are `tokenizer.ggml.*`. Token types: 1 normal, 2 unknown, 3 control, 4 user
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NoReturn
 
@@ -42,7 +42,10 @@ _FIM_TEXTS = (
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """`texts[id]`, `types[id]`, and `ids` by text. bos, eos: None where the file names none."""
+    """`texts[id]`, `types[id]`, and `ids` by text. bos, eos, unknown: None where the file names none.
+
+    `scores[id]`: which merges go first; empty for vocabularies that list their merges.
+    """
 
     texts: Sequence[str]
     types: Sequence[int]
@@ -53,6 +56,9 @@ class Vocabulary:
     eog: frozenset[int]
     add_bos: bool | None
     add_eos: bool
+    unknown: int | None = None
+    scores: list[float] = field(default_factory=list)
+    add_space_prefix: bool | None = None
 
     def special(self, kinds: Sequence[int]) -> tuple[tuple[str, int], ...]:
         """(text, id) of the tokens of these types, longest text first."""
@@ -61,27 +67,41 @@ class Vocabulary:
         return tuple(sorted(found, key=lambda entry: -len(entry[0].encode())))
 
 
-def read_vocabulary(gguf: GgufFile) -> Vocabulary:
+@dataclass(frozen=True)
+class Defaults:
+    """Ids that a kind of vocabulary has where the file does not say."""
+
+    bos: int | None = None
+    eos: int | None = None
+    unknown: int | None = None
+    add_bos: bool | None = None
+
+
+def read_vocabulary(gguf: GgufFile, defaults: Defaults | None = None) -> Vocabulary:
     """ModelFileError: no token list, lists of different lengths, or ids outside the vocabulary."""
     texts = _strings(gguf, "tokens")
     if texts is None or not 0 < len(texts) <= _MAX_TOKENS:
-        _fail(gguf, "tokens", "a list of token texts")
-    ids = {text: i for i, text in enumerate(texts)}
-    bos, eos = _token_id(gguf, "bos_token_id", len(texts)), _token_id(gguf, "eos_token_id", len(texts))
+        fail(gguf, "tokens", "a list of token texts")
+    ids, count = {text: i for i, text in enumerate(texts)}, len(texts)
+    known = defaults or Defaults()
+    add_bos = _flag(gguf, "add_bos_token")
     return Vocabulary(
         texts=texts,
         types=_types(gguf, len(texts)),
         ids=ids,
         merges=_strings(gguf, "merges") or [],
-        bos=bos,
-        eos=eos,
-        eog=_eog(gguf, ids, len(texts)),
-        add_bos=_flag(gguf, "add_bos_token"),
+        bos=_token_id(gguf, "bos_token_id", count, known.bos),
+        eos=_token_id(gguf, "eos_token_id", count, known.eos),
+        eog=_eog(gguf, ids, count, known.eos),
+        add_bos=known.add_bos if add_bos is None else add_bos,
         add_eos=bool(_flag(gguf, "add_eos_token")),
+        unknown=_token_id(gguf, "unknown_token_id", count, known.unknown),
+        scores=_scores(gguf, count),
+        add_space_prefix=_flag(gguf, "add_space_prefix"),
     )
 
 
-def _fail(gguf: GgufFile, key: str, expected: str) -> NoReturn:
+def fail(gguf: GgufFile, key: str, expected: str) -> NoReturn:
     found = gguf.metadata.get(PREFIX + key)
     state = "is missing" if found is None else f"is {found!r}"
     raise ModelFileError(
@@ -96,10 +116,10 @@ def _strings(gguf: GgufFile, key: str) -> list[str] | None:
     if value is None:
         return None
     if not isinstance(value, MetadataArray):
-        _fail(gguf, key, "a list of strings")
+        fail(gguf, key, "a list of strings")
     items = value.tolist()
     if items and not isinstance(items[0], str):
-        _fail(gguf, key, "a list of strings")
+        fail(gguf, key, "a list of strings")
     return items  # type: ignore[return-value]
 
 
@@ -108,17 +128,28 @@ def _types(gguf: GgufFile, count: int) -> list[int]:
     if value is None:
         return [int(TokenType.NORMAL)] * count
     if not isinstance(value, MetadataArray) or len(value) < count or not isinstance(value[0], int):
-        _fail(gguf, "token_type", f"one type per token ({count})")
+        fail(gguf, "token_type", f"one type per token ({count})")
     return value.tolist()  # type: ignore[return-value]
 
 
-def _token_id(gguf: GgufFile, key: str, count: int) -> int | None:
-    """The id at `key`; None without the key. Ids are often stored as -1 or 2^32 - 1 for none."""
+def _scores(gguf: GgufFile, count: int) -> list[float]:
+    value = gguf.metadata.get(PREFIX + "scores")
+    if value is None:
+        return []
+    if not isinstance(value, MetadataArray) or len(value) < count or not isinstance(value[0], float):
+        fail(gguf, "scores", f"one score per token ({count})")
+    return value.tolist()  # type: ignore[return-value]
+
+
+def _token_id(gguf: GgufFile, key: str, count: int, default: int | None = None) -> int | None:
+    """The id at `key`; the default without the key. Ids are often stored as -1 or 2^32 - 1 for none."""
     value = gguf.metadata.get(PREFIX + key)
-    if value is None or value in (-1, 0xFFFFFFFF):
+    if value is None:
+        return default if default is not None and default < count else None
+    if value in (-1, 0xFFFFFFFF):
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
-        _fail(gguf, key, f"a token id below {count}")
+        fail(gguf, key, f"a token id below {count}")
     return value
 
 
@@ -127,9 +158,9 @@ def _flag(gguf: GgufFile, key: str) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _eog(gguf: GgufFile, ids: dict[str, int], count: int) -> frozenset[int]:
-    keys = ("eos_token_id", "eot_token_id", "eom_token_id")
-    found = {_token_id(gguf, key, count) for key in keys}
+def _eog(gguf: GgufFile, ids: dict[str, int], count: int, eos: int | None) -> frozenset[int]:
+    found = {_token_id(gguf, key, count) for key in ("eot_token_id", "eom_token_id")}
+    found.add(_token_id(gguf, "eos_token_id", count, eos))
     found |= {ids.get(text) for text in _END_TEXTS}
     for key, texts in _FIM_TEXTS:
         named = _token_id(gguf, key, count)
