@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_model import VOCABULARY, SmallModel, small_model
+from tests.kernels.small_model import VOCABULARY, SmallModel, small_model
 
 from kernels.native_program import NativeProgram, available_isas
 from kernels.program import Attention, Linear, Route, StepBatch, TensorRef
