@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import queue
-import struct
-import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Self
 
-from rag.errors import DocumentError, IntakeCancelled
+from rag.errors import DocumentError
+from rag.pdf.process import Child, Message
 from rag.pdf.text import CharMap
 from rag.types import Outline, PageKind
-
-Message = dict[str, Any]
-POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -76,7 +67,7 @@ class Extraction:
         self._save_as = save_as
         self._limits = limits or Limits()
         self._command = command or (sys.executable, "-m", "rag.pdf.worker")
-        self._process: _Process | None = None
+        self._child: Child | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -119,96 +110,20 @@ class Extraction:
             "save_as": str(self._save_as) if self._save_as else None,
             "memory_bytes": self._limits.memory_bytes,
         }
-        self._process = _Process(self._command, request)
+        self._child = Child(self._command, request, self._cancelled)
         message = self._next(self._limits.open_seconds)
         if message["type"] != "open":
             raise _open_error(self._path, message)
         return message
 
     def _next(self, seconds: float) -> Message:
-        """Next frame; one of type "ended" or "stalled" when the child is gone or nothing came in time."""
-        assert self._process is not None
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if self._cancelled():
-                self._stop()
-                raise IntakeCancelled(str(self._path))
-            try:
-                return self._process.frames.get(timeout=POLL_SECONDS)
-            except queue.Empty:
-                continue
-        return {"type": "stalled"}
+        assert self._child is not None
+        return self._child.next(seconds)
 
     def _stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
-
-
-class _Process:
-    """The child and a thread that reads its frames; the last one is of type "ended"."""
-
-    def __init__(self, command: Sequence[str], request: Message) -> None:
-        self.frames: queue.Queue[Message] = queue.Queue(maxsize=32)
-        self._stopping = threading.Event()
-        self._child = subprocess.Popen(
-            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env=_environment(), creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )  # fmt: skip
-        assert self._child.stdin is not None
-        try:
-            self._child.stdin.write(json.dumps(request).encode() + b"\n")
-            self._child.stdin.close()
-        except BrokenPipeError:
-            pass
-        self._reader = threading.Thread(target=self._read, name="pdf-frames", daemon=True)
-        self._reader.start()
-
-    def kill(self) -> None:
-        self._stopping.set()
-        self._child.kill()
-        self._child.wait()
-        self._reader.join()
-        assert self._child.stdout is not None
-        self._child.stdout.close()
-
-    def _read(self) -> None:
-        assert self._child.stdout is not None
-        while (frame := _frame(self._child.stdout)) is not None and self._put(frame):
-            pass
-        self._put({"type": "ended"})
-
-    def _put(self, frame: Message) -> bool:
-        while not self._stopping.is_set():
-            try:
-                self.frames.put(frame, timeout=POLL_SECONDS)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-
-def _frame(stream: IO[bytes]) -> Message | None:
-    header = stream.read(4)
-    if len(header) < 4:
-        return None
-    (size,) = struct.unpack("<I", header)
-    body = stream.read(size)
-    if len(body) < size:
-        return None
-    message: Message = json.loads(body)
-    return message
-
-
-def _environment() -> dict[str, str]:
-    """The child finds this package where the parent found it, whatever the working directory."""
-    home = str(Path(__file__).resolve().parents[2])
-    known = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([home, known] if known else [home]),
-        "PYTHONSAFEPATH": "1",
-    }
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
 
 
 def _contents(message: Message) -> Contents:

@@ -1,27 +1,24 @@
 """Extraction process: reads one PDF with PDFium and writes what it finds to its standard output.
 
-Run as `python -m rag.pdf.worker`. A request, one JSON object, comes on standard input; answers go out as frames of a
-little-endian u32 length and a JSON object (`type`: open, page, error, done). It runs apart because PDF libraries
-crash, hang and hold the interpreter's lock on bad files; whoever started it may kill it at any moment.
+Run as `python -m rag.pdf.worker`; frames (see `rag.pdf.process`) are of type open, page, error or done. It runs apart
+because PDF libraries crash, hang and hold the interpreter's lock on bad files; whoever started it may kill it at any
+moment.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
-import os
-import struct
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from rag.pdf.classify import LITTLE_TEXT, classify
+from rag.pdf.process import Message, lower_limits, private_output, send
 from rag.pdf.text import clean
 
-Message = dict[str, Any]
 ERROR_KINDS = {
     raw.FPDF_ERR_SUCCESS: "zero_pages",
     raw.FPDF_ERR_PASSWORD: "encrypted",
@@ -32,34 +29,11 @@ MOST_OBJECTS = 4000  # of a page, looked at for pictures
 
 
 def main() -> None:
-    out = _private_output()
+    out = private_output()
     request = json.loads(sys.stdin.buffer.readline())
-    _lower_limits(request.get("memory_bytes"))
+    lower_limits(request.get("memory_bytes"))
     for message in answer(request):
         send(out, message)
-    out.flush()
-
-
-def _private_output() -> BinaryIO:
-    """Keeps standard output for frames: whatever libraries print goes to standard error."""
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return out
-
-
-def _lower_limits(memory_bytes: int | None) -> None:
-    if sys.platform == "win32":
-        return
-    import resource
-
-    os.nice(5)
-    if memory_bytes:
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-
-
-def send(out: BinaryIO, message: Message) -> None:
-    body = json.dumps(message).encode()
-    out.write(struct.pack("<I", len(body)) + body)
     out.flush()
 
 

@@ -1,0 +1,135 @@
+"""Child processes that answer one request with frames; bounded in time, killed at any moment.
+
+A request is one JSON line on standard input; frames come on standard output as a little-endian u32 length and a JSON
+object with a `type`. The child's parts of it: `private_output`, `lower_limits` and `send`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from rag.errors import IntakeCancelled
+
+Message = dict[str, Any]
+POLL_SECONDS = 0.1
+
+
+def private_output() -> BinaryIO:
+    """Keeps standard output for frames: whatever libraries print goes to standard error."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return out
+
+
+def lower_limits(memory_bytes: int | None) -> None:
+    """Gives this process a low priority and bounds its address space, where the system can."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    os.nice(5)
+    if memory_bytes:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+
+
+def send(out: BinaryIO, message: Message) -> None:
+    body = json.dumps(message).encode()
+    out.write(struct.pack("<I", len(body)) + body)
+    out.flush()
+
+
+class Child:
+    """A running child, and a thread that reads its frames; the last one is of type "ended".
+
+    Args:
+        cancelled: asked ten times a second by `next`; when it says so the child is killed.
+    """
+
+    def __init__(self, command: Sequence[str], request: Message, cancelled: Callable[[], bool]) -> None:
+        self._cancelled = cancelled
+        self._frames: queue.Queue[Message] = queue.Queue(maxsize=32)
+        self._stopping = threading.Event()
+        self._child = subprocess.Popen(
+            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=_environment(), creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )  # fmt: skip
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(json.dumps(request).encode() + b"\n")
+            self._child.stdin.close()
+        except BrokenPipeError:
+            pass
+        self._reader = threading.Thread(target=self._read, name="pdf-frames", daemon=True)
+        self._reader.start()
+
+    def next(self, seconds: float) -> Message:
+        """Next frame; one of type "ended" or "stalled" when the child is gone or nothing came in time.
+
+        Errors: IntakeCancelled.
+        """
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self._cancelled():
+                self.kill()
+                raise IntakeCancelled("The reader was stopped.")
+            try:
+                return self._frames.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                continue
+        return {"type": "stalled"}
+
+    def kill(self) -> None:
+        self._stopping.set()
+        self._child.kill()
+        self._child.wait()
+        self._reader.join()
+        assert self._child.stdout is not None
+        self._child.stdout.close()
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        while (frame := _frame(self._child.stdout)) is not None and self._put(frame):
+            pass
+        self._put({"type": "ended"})
+
+    def _put(self, frame: Message) -> bool:
+        while not self._stopping.is_set():
+            try:
+                self._frames.put(frame, timeout=POLL_SECONDS)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+
+def _frame(stream: IO[bytes]) -> Message | None:
+    header = stream.read(4)
+    if len(header) < 4:
+        return None
+    (size,) = struct.unpack("<I", header)
+    body = stream.read(size)
+    if len(body) < size:
+        return None
+    message: Message = json.loads(body)
+    return message
+
+
+def _environment() -> dict[str, str]:
+    """The child finds this package where the parent found it, whatever the working directory."""
+    home = str(Path(__file__).resolve().parents[2])
+    known = os.environ.get("PYTHONPATH")
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([home, known] if known else [home]),
+        "PYTHONSAFEPATH": "1",
+    }
