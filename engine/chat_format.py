@@ -9,10 +9,12 @@ are used throughout.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from engine.chat_reasoning import OPEN, Mark, ReplyStream, marks_of
+from engine.chat_sources import chat_templates, fallback_template
 from engine.chat_template import ChatTemplate, Message
 from engine.gguf import GgufFile
 from engine.tokenizer import Tokenizer
@@ -23,16 +25,8 @@ _ANSWERS = ("Qzansweronezq", "Qzanswertwozq")
 _FIXED_DATE = datetime(2025, 1, 1)
 _NO_ROLE_GLUE = "\n\n"  # between system and user text where the template has no system role
 
-_CHATML = (
-    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
-    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-_PLAIN = (
-    "{{ bos_token }}{% for message in messages %}{{ message.role | capitalize }}:"
-    "{% if message.role == 'assistant' %}{{ message.content + eos_token }}"
-    "{% else %}{{ ' ' + message.content }}{% endif %}{{ '\n\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}Assistant:{% endif %}"
-)
+# Ends a message in harmony (gpt-oss), whose end of turn is <|return|> when sampled and this in the history.
+_MESSAGE_END = "<|end|>"
 
 
 class _ProbeError(Exception):
@@ -64,20 +58,29 @@ class ChatFormat:
     """Immutable. Attributes:
 
     segments: the text form. append_only: whether the template's own renderings agree with it for up to three
-    turns. end_of_turn: the token that closes an answer, None where there is none. warnings: for the reader.
+    turns. end_of_turn: the token that closes an answer, None where there is none. marks: how the model sets reasoning
+    apart, none where it does not reason. warnings: for the reader.
     """
 
-    def __init__(self, segments: Segments, append_only: bool, tokenizer: Tokenizer, warnings: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        segments: Segments,
+        append_only: bool,
+        tokenizer: Tokenizer,
+        warnings: tuple[str, ...],
+        marks: tuple[Mark, ...] = (),
+    ) -> None:
         self.segments = segments
         self.append_only = append_only
         self.warnings = warnings
         self._tokenizer = tokenizer
-        self._open = self._with_bos(self._template_ids(segments.open))
+        self.marks = marks
+        self._open = self._with_bos(self._template_ids(segments.open, continues=False))
         self._first = self._template_ids(segments.first_user_open)
-        self._first_alone = self._with_bos(self._template_ids(segments.first_user_open_alone))
+        self._first_alone = self._with_bos(self._template_ids(segments.first_user_open_alone, continues=False))
         self._assistant = self._template_ids(segments.assistant_open)
         self._next = self._template_ids(segments.next_user_open)
-        self._after_end = _behind_end(self._next, tokenizer.eog_ids)
+        self._after_end = _behind_end(self._next, self._ends())
         ends = len(self._next) - len(self._after_end)
         self.end_of_turn: int | None = self._next[ends - 1] if ends else None
 
@@ -88,20 +91,39 @@ class ChatFormat:
         *,
         date: datetime = _FIXED_DATE,
         enable_thinking: bool | None = None,
+        variant: str = "default",
     ) -> ChatFormat:
-        """Never fails: where the file has no template or it cannot be used, a built-in one and a warning."""
+        """Never fails: where the file has no template or it cannot be used, a built-in one and a warning.
+
+        date: shown by templates that ask for today's; it belongs to the conversation or document prefix.
+        enable_thinking: reasoning on or off for templates that can switch it, None leaves it to them.
+        variant: one of engine.chat_sources.chat_templates.
+        """
         variables = _variables(tokenizer, enable_thinking)
-        source = gguf.metadata.get("tokenizer.chat_template")
-        if not isinstance(source, str) or not source.strip():
+        sources = chat_templates(gguf)
+        source = sources.get(variant) or sources.get("default")
+        if source is None:
             reason = "The model file has no chat template"
         else:
             try:
-                return ChatFormat(*_probed(ChatTemplate(source, date, variables)), tokenizer, ())
+                found, marks = _probed(ChatTemplate(source, date, variables)), marks_of(tokenizer, source)
+                return ChatFormat(*found, tokenizer, (), marks)
             except Exception as error:  # the template is code of others: whatever it raises is its failure
                 reason = f"The chat template of the model file cannot be used ({_short(error)})"
         warning = f"{reason}; a built-in format is used and answers may be worse."
-        fallback = _CHATML if tokenizer.token_id("<|im_start|>") is not None else _PLAIN
-        return ChatFormat(*_probed(ChatTemplate(fallback, date, variables)), tokenizer, (warning,))
+        fallback = fallback_template(tokenizer)
+        found = _probed(ChatTemplate(fallback, date, variables))
+        return ChatFormat(*found, tokenizer, (warning,), marks_of(tokenizer, fallback))
+
+    @property
+    def reasons(self) -> bool:
+        """Whether answers may hold reasoning, which the reply stream sets between <think> and </think>."""
+        return bool(self.marks)
+
+    def reply_stream(self) -> ReplyStream:
+        """A text source for one answer: reasoning in tags, control tokens left out."""
+        inside = self.segments.assistant_open.rstrip().endswith(OPEN)
+        return ReplyStream(self._tokenizer, self.marks, reasons=inside)
 
     def open_ids(self) -> list[int]:
         """What precedes the system text."""
@@ -109,7 +131,7 @@ class ChatFormat:
 
     def system_text_ids(self, text: str) -> list[int]:
         """The system text, tokenised alone, without control tokens."""
-        return self._tokenizer.encode(text.strip() if self.segments.trims_system else text)
+        return self._content_ids(text.strip() if self.segments.trims_system else text, self._open)
 
     def first_user_open_ids(self, has_system: bool = True) -> list[int]:
         """From the system text to the first user text; without a system text, all before the user text."""
@@ -117,7 +139,7 @@ class ChatFormat:
 
     def text_ids(self, text: str) -> list[int]:
         """A user text, tokenised alone, without control tokens."""
-        return self._tokenizer.encode(text.strip() if self.segments.trims_user else text)
+        return self._content_ids(text.strip() if self.segments.trims_user else text, self._first)
 
     def assistant_open_ids(self) -> list[int]:
         """From a user text to the answer."""
@@ -127,8 +149,17 @@ class ChatFormat:
         """From an answer to the next user text; an end-of-turn token that was sampled already is left out."""
         return list(self._after_end if ended_by_eog else self._next)
 
-    def _template_ids(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text, special=True)
+    def _template_ids(self, text: str, *, continues: bool = True) -> list[int]:
+        return self._tokenizer.encode(text, special=True, continues=continues)
+
+    def _content_ids(self, text: str, glue: list[int]) -> list[int]:
+        """Content behind `glue`: vocabularies that begin a text with a space do so only behind a control token."""
+        continues = bool(glue) and not self._tokenizer.is_control(glue[-1])
+        return self._tokenizer.encode(text, continues=continues)
+
+    def _ends(self) -> set[int]:
+        message_end = self._tokenizer.token_id(_MESSAGE_END)
+        return set(self._tokenizer.eog_ids) | (set() if message_end is None else {message_end})
 
     def _with_bos(self, ids: list[int]) -> list[int]:
         bos = self._tokenizer.bos
@@ -136,9 +167,8 @@ class ChatFormat:
         return [bos, *ids] if missing and bos is not None else ids
 
 
-def _behind_end(ids: list[int], eog: Iterable[int]) -> list[int]:
+def _behind_end(ids: list[int], ends: set[int]) -> list[int]:
     """`ids` behind the first end token, all of them where there is none."""
-    ends = set(eog)
     position = next((i for i, token in enumerate(ids) if token in ends), -1)
     return ids[position + 1 :]
 
