@@ -88,6 +88,11 @@ class Source:
     def numbers(self, span: Span) -> set[str]:
         return set(NUMBER.findall(self.text, *span))
 
+    def numbers_near(self, span: Span) -> set[str]:
+        """Numbers of the sentences that a span touches: "kept for 90 days" is no quote of "kept for 30 days"."""
+        touched = [s.span for s in self.sentences if s.span[0] < span[1] and span[0] < s.span[1]]
+        return {number for sentence in touched for number in self.numbers(sentence)}
+
 
 def content(text: str) -> frozenset[str]:
     return frozenset(s for s in Words.of(text).stems if s)
@@ -147,8 +152,10 @@ class Evidences:
                 best = longest_verbatim(claim, words, source, first, at, length)
                 exact = best is not None and enough(words.stems[best[0] : best[0] + best[2]])
                 start, place, size = best if exact and best else (first, at, length)
-                verdict: Verdict = "exact" if exact else "altered"
-                yield Evidence(number, verdict, _cover(source.words, place, size), _cover(words, start, size), size)
+                span = _cover(source.words, place, size)
+                honest = exact and set(NUMBER.findall(claim)) <= source.numbers_near(span)
+                verdict: Verdict = "exact" if honest else "altered"
+                yield Evidence(number, verdict, span, _cover(words, start, size), size)
 
     def _altered(self, words: Words, number: int) -> Evidence | None:
         """A sentence of the passage of which most words come in the claim in the same order."""

@@ -48,6 +48,11 @@ def test_a_copy_without_a_marker_is_found(library: Library, context: list[Passag
     assert stored(library, citation) == "The desk is open from Tuesday to Saturday between 10:00 and 18:30"
 
 
+def test_a_copy_that_goes_on_with_another_number_is_not_exact(library: Library, context: list[Passage]) -> None:
+    (citation,) = cite("A deleted conversation is kept in the trash for 2 weeks.", context, library)
+    assert citation.verified == "altered"
+
+
 @pytest.mark.parametrize(
     "answer",
     [
