@@ -7,6 +7,7 @@ told.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from rag.types import Document, DocumentId
 
 log = logging.getLogger(__name__)
 EMBEDDER_NAME = "search by meaning"
+GIVE_WAY_SECONDS = 8.0  # a batch of windows takes two to three seconds of one core
 
 
 class Imports:
@@ -44,11 +46,14 @@ class Imports:
         settings: Callable[[], Settings],
         emit: Callable[[WorkspaceEvent], None],
         with_vectors: bool = True,
+        answering: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`answering`: a turn runs; vectors then take a small share of the machine."""
         self._shelves = shelves
         self._settings = settings
         self._emit = emit
         self._with_vectors = with_vectors
+        self._answering = answering
         self._intake = JobThread("import")
         self._vectors = JobThread("vectors")
 
@@ -109,7 +114,7 @@ class Imports:
             self._have_embedder(job)
             library = self._shelves.library()
             before = {d.id for d in library.documents() if not d.embedded}
-            library.embed_missing(lambda p: self._emit(ImportProgress(job.id, p)), job.cancelled)
+            library.embed_missing(lambda p: self._emit(ImportProgress(job.id, p)), lambda: self._yield(job))
             for document in before:
                 self._emit(DocumentReady(library.document(DocumentId(document))))
         except (IntakeCancelled, Cancelled):
@@ -118,6 +123,13 @@ class Imports:
             told = as_user_error(error)
             log.info("no vectors: %s", type(error).__name__, exc_info=not hasattr(error, "what"))
             self._emit(Notice("Documents are searched by words only for now.", f"{told.what} {told.why}", told.next))
+
+    def _yield(self, job: Job) -> bool:
+        """Between two batches: whether to stop. Gives way to answers, yet goes on at about a quarter of its rate."""
+        until = time.monotonic() + GIVE_WAY_SECONDS
+        while self._answering() and time.monotonic() < until and not job.cancelled():
+            time.sleep(0.05)
+        return job.cancelled()
 
     def _have_embedder(self, job: Job) -> None:
         if self._shelves.embedder_present:

@@ -99,7 +99,9 @@ class Workspace:
         self._gate = ModelGate(lambda: self.engine.model)
         self._router = EngineEvents(self._engine_event)
         self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors)
-        self._imports = Imports(self._shelves, lambda: self._settings, self._emit, make_vectors)
+        self._imports = Imports(
+            self._shelves, lambda: self._settings, self._emit, make_vectors, lambda: bool(self._turns.running())
+        )
         self._fetches = JobThread("fetch")
         self._catalog = ModelCatalog(paths.models, lambda: self._settings, self._change_settings)
         self._planner = Planner(lambda: self.library, self._shelves.search, lambda: self._settings)
