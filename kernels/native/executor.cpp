@@ -2,25 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <new>
 
 namespace pk {
-
-void AlignedFree::operator()(void* p) const { std::free(p); }
-
-uint8_t* Arena::reserve(size_t bytes) {
-    if (bytes > size_) {
-        const size_t rounded = (bytes + 4095) / 4096 * 4096;
-        memory_.reset();
-        memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(4096, rounded)));
-        if (!memory_) throw std::bad_alloc();
-        size_ = rounded;
-    }
-    return memory_.get();
-}
-
-static size_t padded(int width) { return (static_cast<size_t>(width) + 15) / 16 * 16; }
 
 Executor::Executor(ProgramData program, int threads, const KernelTable* kernels)
     : program_(std::move(program)), kernels_(kernels), pool_(threads), barrier_(threads),
@@ -46,18 +29,28 @@ void Executor::fill(float value) {
         float* data = reinterpret_cast<float*>(arena.data());
         std::fill(data, data + arena.size() / sizeof(float), value);
     };
-    for (Buffer& buffer : buffers_)
-        for (const Arena* arena : {&buffer.memory, &buffer.quant, &buffer.quant_meta, &buffer.quant_halves}) fill_arena(*arena);
+    auto fill_quantised = [&](const Quantised& q) {
+        for (const Arena* arena : {&q.data, &q.meta, &q.halves}) fill_arena(*arena);
+    };
+    for (Buffer& buffer : buffers_) {
+        fill_arena(buffer.memory);
+        fill_quantised(buffer.quant);
+        fill_quantised(buffer.singles);
+    }
+    for (const Quantised* q : {&pairs_.input, &pairs_.hidden}) fill_quantised(*q);
+    for (const Arena* arena : {&pairs_.source, &pairs_.opened}) fill_arena(*arena);
     for (const Arena& arena : scratch_) fill_arena(arena);
     for (const Arena& arena : rope_tables_) fill_arena(arena);
     fill_arena(partials_);
 }
 
-void Executor::reserve_quant(int index, int rows) {
-    const size_t width = index == hidden_buffer(program_) ? program_.channels : program_.widths[index];
-    buffers_[index].quant.reserve(width * rows);
-    buffers_[index].quant_meta.reserve(width / kBlock * 4 * sizeof(float) * rows);
-    if (halves_) buffers_[index].quant_halves.reserve(width / kBlock * 4 * sizeof(float) * rows);
+int Executor::width_of(int buffer) const {
+    return buffer == hidden_buffer(program_) ? program_.channels : program_.widths[buffer];
+}
+
+void Executor::reserve_quant(const Op& op, int rows) {
+    Buffer& buffer = buffers_[op.src];
+    (op.kind == OpKind::Quantise ? buffer.quant : buffer.singles).reserve(rows, width_of(op.src), halves_);
 }
 
 void Executor::index_rows() {
@@ -94,13 +87,26 @@ void Executor::activate(const Phase& phase) {
         active.units = (rows + kGroupTokens - 1) / kGroupTokens;
         active.serial = active.units == 1;
         for (const Op& op : phase.ops)
-            if (op.kind == OpKind::Quantise) reserve_quant(op.src, rows);
-    } else {
+            if (op.kind == OpKind::Quantise || op.kind == OpKind::QuantiseSingles) reserve_quant(op, rows);
+    } else if (phase.kind == Phase::Linears) {
         for (const Op& op : phase.ops) active.units += strips(op);
-        const int shares = pool_.threads() * 8;
-        active.grain = rows > kGroupTokens ? 1 : std::clamp(active.units / shares, 1, 16);
+        active.grain = grain(active.units, rows);
     }
     active_.push_back(active);
+}
+
+// Units that a thread takes at once: neighbours in memory where few tokens make reading the work.
+int Executor::grain(int units, int rows) const {
+    return rows > kGroupTokens ? 1 : std::clamp(units / (pool_.threads() * 8), 1, 16);
+}
+
+// Sizes the phases that depend on the routing, which is known by now.
+void Executor::open(Active& active) {
+    if (active.phase->kind < Phase::ExpertGather) return;
+    active.units = expert_units(*active.phase);
+    const bool rows = active.phase->kind == Phase::ExpertGather || active.phase->kind == Phase::ExpertQuantise;
+    active.serial = rows && batch_.rows == 1;
+    active.grain = rows ? 1 : grain(active.units, batch_.rows);
 }
 
 bool Executor::run(bool only_head) {
@@ -129,6 +135,7 @@ void Executor::reserve_scratch() {
         if (active.phase->kind == Phase::Linears)
             for (const Op& op : active.phase->ops)
                 bytes = std::max(bytes, kernels_->linear_scratch(program_.tensors[op.weight].cols, batch_.rows));
+        if (active.phase->kind == Phase::ExpertOpen) bytes = std::max(bytes, expert_scratch(active.phase->ops[0]));
         if (active.attention) bytes = std::max(bytes, active.attention->scratch);
     }
     for (Arena& arena : scratch_) arena.reserve(bytes);
@@ -137,8 +144,10 @@ void Executor::reserve_scratch() {
 // Called by one thread while the others wait: runs serial phases and opens the next shared one.
 void Executor::advance(int next) {
     const int end = static_cast<int>(active_.size());
-    while (next < end && active_[next].serial && !cancelled()) {
-        const Active& active = active_[next++];
+    for (; next < end && !cancelled(); next++) {
+        Active& active = active_[next];
+        open(active);
+        if (active.units > 0 && !active.serial) break;
         for (int unit = 0; unit < active.units; unit++) run_unit(active, unit, 0);
     }
     if (next < end && cancelled()) {
@@ -184,7 +193,9 @@ void Executor::run_unit(const Active& active, int unit, int thread) {
         case Phase::Merge: {
             const AttentionUnit& merge = active.attention->merges[unit];
             kernels_->merge_partials(attention_args(active.phase->ops[0]), merge, merge.part_begin, merge.part_end);
+            break;
         }
+        default: run_experts(*active.phase, unit, thread);
     }
 }
 
@@ -192,7 +203,7 @@ void Executor::run_rows(const Phase& phase, int group) {
     const int total = phase.on_outputs ? batch_.outputs : batch_.rows;
     const int first = group * kGroupTokens, last = std::min(first + kGroupTokens, total);
     for (const Op& op : phase.ops) {
-        if (op.kind == OpKind::Quantise) {
+        if (op.kind == OpKind::Quantise || op.kind == OpKind::QuantiseSingles) {
             run_quantise(op, first, last - first);
             continue;
         }
@@ -202,25 +213,22 @@ void Executor::run_rows(const Phase& phase, int group) {
 
 void Executor::run_quantise(const Op& op, int first, int rows) {
     const Buffer& buffer = buffers_[op.src];
-    const int cols = op.src == hidden_buffer(program_) ? program_.channels : program_.widths[op.src];
-    const QuantGroup group = {
-        reinterpret_cast<int8_t*>(buffer.quant.data()) + static_cast<size_t>(first) * cols,
-        reinterpret_cast<float*>(buffer.quant_meta.data()) + static_cast<size_t>(first) * (cols / kBlock) * 4,
-        halves_ ? reinterpret_cast<float*>(buffer.quant_halves.data()) + static_cast<size_t>(first) * (cols / kBlock) * 4
-                : nullptr,
-        rows};
-    kernels_->quantise(buffer.row(first), buffer.stride, cols, group);
+    const int cols = width_of(op.src);
+    if (op.kind == OpKind::Quantise) {
+        kernels_->quantise(buffer.row(first), buffer.stride, cols, buffer.quant.group(first, cols, rows));
+        return;
+    }
+    for (int row = first; row < first + rows; row++)
+        kernels_->quantise(buffer.row(row), buffer.stride, cols, buffer.singles.group(row, cols, 1));
 }
 
 LinearArgs Executor::linear_args(const Op& op, int rows) const {
     const Buffer& src = buffers_[op.src];
     const Buffer& out = buffers_[op.out];
     const float* bias = op.extra < 0 ? nullptr : reinterpret_cast<const float*>(program_.tensors[op.extra].data);
-    return LinearArgs{program_.tensors[op.weight], src.data(), src.stride,
-                      reinterpret_cast<const int8_t*>(src.quant.data()),
-                      reinterpret_cast<const float*>(src.quant_meta.data()),
-                      reinterpret_cast<const float*>(src.quant_halves.data()), out.data(), out.stride, bias, op.scale,
-                      op.flag != 0, rows};
+    const QuantGroup quant = src.quant.group(0, width_of(op.src), rows);
+    return LinearArgs{program_.tensors[op.weight], src.data(), src.stride, quant.data, quant.meta, quant.halves,
+                      out.data(), out.stride, bias, op.scale, op.flag != 0, rows};
 }
 
 void Executor::run_linear(const Phase& phase, int unit, int thread) {

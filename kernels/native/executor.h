@@ -4,36 +4,26 @@
 #include <utility>
 #include <vector>
 
+#include "arena.h"
+#include "experts.h"
 #include "kernel_table.h"
 #include "program.h"
 #include "thread_pool.h"
 
 namespace pk {
 
-struct AlignedFree {
-    void operator()(void* p) const;
-};
-
-// 64-byte aligned memory that only grows.
-class Arena {
-public:
-    uint8_t* reserve(size_t bytes);
-    uint8_t* data() const { return memory_.get(); }
-    size_t size() const { return size_; }
-
-private:
-    std::unique_ptr<uint8_t, AlignedFree> memory_;
-    size_t size_ = 0;
-};
-
 struct Buffer {
     Arena memory;
     float* external = nullptr;   // hidden and logits live in the caller's arrays
     size_t stride = 0;
-    Arena quant, quant_meta, quant_halves;
+    Quantised quant;             // rows in groups of 8
+    Quantised singles;           // every row a group of its own
     float* data() const { return external ? external : reinterpret_cast<float*>(memory.data()); }
     float* row(int r) const { return data() + static_cast<size_t>(r) * stride; }
 };
+
+// Floats of a row, so that every row starts on a cache line.
+inline size_t padded(size_t width) { return (width + 15) / 16 * 16; }
 
 struct AttentionPlan {
     std::vector<AttentionUnit> units;
@@ -70,7 +60,10 @@ private:
     AttentionPlan build_attention(const Op& op);
     void add_block(const Op& op, int sequence, int row, int rows, AttentionPlan& plan, bool split);
     void place_partials();
-    void reserve_quant(int index, int rows);
+    void reserve_quant(const Op& op, int rows);
+    int width_of(int buffer) const;
+    void open(Active& active);
+    int grain(int units, int rows) const;
     void reserve_scratch();
     int strips(const Op& op) const;
     void work(int thread);
@@ -80,6 +73,15 @@ private:
     void run_rows(const Phase& phase, int group);
     void run_row_op(const Op& op, int row);
     void run_quantise(const Op& op, int first, int rows);
+    void sort_pairs(const Op& op);
+    int expert_units(const Phase& phase);
+    void gather_group(const Op& op, const ExpertGroup& group);
+    void expert_strip(const TensorView& weight, const float* src, size_t stride, const QuantGroup& quant,
+                      const float* bias, int pairs, int strip, float* out, uint8_t* scratch) const;
+    void open_expert(const Op& op, const ExpertRun& run, int strip, uint8_t* scratch);
+    void close_experts(const Op& op, int strip, uint8_t* scratch);
+    void run_experts(const Phase& phase, int unit, int thread);
+    size_t expert_scratch(const Op& op) const;
     void run_linear(const Phase& phase, int unit, int thread);
     void rope_rows(const Op& op, int row);
     void write_kv(const Op& op, int row);
@@ -96,6 +98,7 @@ private:
     std::vector<Arena> scratch_;          // one per thread
     std::vector<Arena> rope_tables_;      // cosines then sines, [rows, dims / 2] each
     Arena partials_;
+    ExpertPairs pairs_;
     int reserved_rows_ = 0;
 
     BatchView batch_;

@@ -72,6 +72,7 @@ void store_kv(const float* src, const KvPlane&, uint8_t* page, int slot);
 void gated(const float* gate, const float* up, float* out, int n, int activation);
 void add_scaled(float* out, const float* src, float scale, int n);
 void sigmoid_gate(float* buf, int width, const float* src, const float* weight, int n);
+void route(const RouteArgs&, const float* logits, float* out);
 void softcap(float* values, int n, float cap);
 void quantise(const float* src, size_t stride, int cols, QuantGroup);
 void linear_strip(const LinearArgs&, int strip, uint8_t* scratch);

@@ -27,6 +27,7 @@ private:
         switch (op.kind) {
             case OpKind::Linear: add_linear(op); break;
             case OpKind::Attention: add_attention(op); break;
+            case OpKind::Experts: add_experts(op); break;
             case OpKind::Head: add_head(op); break;
             default: add_row_op(op);
         }
@@ -64,6 +65,23 @@ private:
     void add_attention(const Op& op) {
         phase(Phase::Attend, true).ops.push_back(op);
         phase(Phase::Merge, true).ops.push_back(op);
+        quantised_buffers_.erase(op.out);
+    }
+
+    void add_experts(const Op& op) {
+        Op sized = op;
+        for (int e = 0; e < op.heads; e++) {
+            for (int first : {op.weight, op.extra})
+                sized.more[quantised_(program_.tensors[first + e].type) ? kNeedsInput : kNeedsFloats] = 1;
+            if (quantised_(program_.tensors[op.index + e].type)) sized.more[kNeedsHidden] = 1;
+        }
+        if (sized.more[kNeedsInput]) {
+            Op quantise{OpKind::QuantiseSingles};
+            quantise.src = op.src;
+            add_row_op(quantise);
+        }
+        for (Phase::Kind kind : {Phase::ExpertGather, Phase::ExpertOpen, Phase::ExpertQuantise, Phase::ExpertClose})
+            phase(kind, true).ops.push_back(sized);
         quantised_buffers_.erase(op.out);
     }
 

@@ -8,7 +8,7 @@
 namespace pk {
 
 // Column meanings are set by kernels/encoding.py.
-enum class OpKind : int { Embed, RmsNorm, HeadNorm, Linear, Rope, KvWrite, Attention, Gated, Head, Quantise, RopeRows, OutNorm, Softcap, Add, SigmoidGate };
+enum class OpKind : int { Embed, RmsNorm, HeadNorm, Linear, Rope, KvWrite, Attention, Gated, Head, Quantise, RopeRows, OutNorm, Softcap, Add, SigmoidGate, QuantiseSingles, Route, Experts, MlaAttention };
 
 struct Op {
     OpKind kind;
@@ -19,11 +19,16 @@ struct Op {
     int index = -1;      // rope or KV layer
     int heads = 0;
     int head_dim = 0;
-    int flag = 0;        // accumulate, activation, window, first channel, normed channels
+    int flag = 0;        // accumulate, activation, window, first channel, normed channels, gating
+    int more[8] = {};    // what else an operation needs, in the order of kernels/encoding.py
     float value = 0;     // eps or scale
     float scale = 1;
     float cap = 0;
 };
+
+// Columns of Op::more for experts; the last three are set when phases are planned: what the weights of gate and up
+// (input) and down (hidden) want of their source.
+enum ExpertColumn { kRoute, kGateBias, kUpBias, kDownBias, kAccumulate, kNeedsFloats, kNeedsInput, kNeedsHidden };
 
 struct KvLayer {
     KvPlane k, v;
@@ -65,7 +70,7 @@ struct BatchView {
 
 // Consecutive operations that need no barrier between them.
 struct Phase {
-    enum Kind { Rows, Linears, Attend, Merge } kind;
+    enum Kind { Rows, Linears, Attend, Merge, ExpertGather, ExpertOpen, ExpertQuantise, ExpertClose } kind;
     bool on_outputs;          // works on out_rows, not on the batch rows
     std::vector<Op> ops;
 };

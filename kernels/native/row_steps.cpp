@@ -70,6 +70,12 @@ void Executor::run_row_op(const Op& op, int row) {
             k.sigmoid_gate(buffers_[op.out].row(row), program_.widths[op.out], buffers_[op.src].row(row),
                            floats(program_.tensors[op.weight]), program_.widths[op.src]);
             break;
+        case OpKind::Route: {
+            const float* bias = op.extra < 0 ? nullptr : floats(program_.tensors[op.extra]);
+            k.route(RouteArgs{op.heads, op.head_dim, op.flag, op.more[0], op.more[1], op.more[2] != 0, op.scale, bias},
+                    buffers_[op.src].row(row), buffers_[op.out].row(row));
+            break;
+        }
         case OpKind::Softcap: k.softcap(buffers_[op.out].row(row), program_.vocabulary, op.cap); break;
         default: break;
     }

@@ -10,7 +10,8 @@ const KernelTable* PK_CAT(table_, PK_LEVEL)() {
     using namespace PK_LEVEL;
     static const KernelTable table = {
         PK_STR(PK_LEVEL), supports, quantised, halved, linear_scratch, attention_scratch, attention_rows, partial_floats,
-        embed_row, rms_norm, rope, store_kv, gated, add_scaled, sigmoid_gate, softcap, quantise, linear_strip, attend, merge_partials};
+        embed_row, rms_norm, rope, store_kv, gated, add_scaled, sigmoid_gate, route,
+        softcap, quantise, linear_strip, attend, merge_partials};
     return &table;
 }
 }  // namespace pk

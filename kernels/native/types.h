@@ -19,6 +19,9 @@ enum GgmlType : int32_t {
 };
 enum KvType : int32_t { kKvF32 = 0, kKvF16 = 1, kKvBF16 = 2, kKvQ8 = 3 };
 enum RopeKind : int32_t { kRopeNorm = 1, kRopeNeox = 2 };
+constexpr int kMaxExperts = 1024;
+
+enum Gating : int32_t { kGateSoftmax = 0, kGateSigmoid = 1, kGateSoftmaxChosen = 2, kGateSqrtSoftplus = 3 };
 enum Activation : int32_t { kSilu = 0, kGeluTanh = 1, kSwigluClamped = 2 };
 
 struct TensorView {
@@ -52,6 +55,17 @@ struct LinearArgs {
     float scale;
     bool accumulate;
     int rows;                // tokens
+};
+
+struct RouteArgs {
+    int experts;
+    int used;
+    int gating;
+    int groups;
+    int groups_used;
+    bool normalise;
+    float scale;
+    const float* bias;       // [experts] or null
 };
 
 struct KvPlane {             // K or V of one layer inside a page

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.kernels.small_model import VOCABULARY, SmallModel, small_model
+from kv_cases import Pages
+from small_model import VOCABULARY, SmallModel, small_model
 
 from kernels.native_program import NativeProgram, available_isas
 from kernels.program import Attention, Linear, Route, StepBatch, TensorRef
-from tests.kernels.kv_cases import Pages
 
 TOKENS = np.random.default_rng(8).integers(0, VOCABULARY, 700).astype(np.int32)
 
@@ -144,7 +144,7 @@ def test_wrong_programs_are_refused_by_name() -> None:
         "instruction 0 .Linear.: buffer 6 is 160 wide": replace(program, instructions=(Linear(6, 1, 2),)),
         "do not divide into 2 KV heads": replace(program, instructions=(Attention(5, 2, 0, 5, 1.0),)),
         "no native kernel": replace(program, tensors=(TensorRef(64, 97, 1, 256), *program.tensors[1:])),
-        "Route. has no native kernel": replace(program, instructions=(Route(6, 1, 8, 2),)),
+        "instruction 0 .Route.: buffer 1 is 96 wide": replace(program, instructions=(Route(6, 1, 8, 2),)),
         "multiple of 64": replace(program, page_tokens=48),
     }
     for text, wrong in cases.items():

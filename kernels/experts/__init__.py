@@ -1,0 +1,1 @@
+"""Mixture of experts: grouped products of the experts that have tokens."""
