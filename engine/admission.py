@@ -108,6 +108,7 @@ class Admission:
         memory = min(match.memory_tokens, reused)
         turn.reused = split_reused(memory, reused - memory, turn.request.shared_tokens)
         turn.missing_reason = missing_reason or "not in cache"
+        self._note(turn, match, missing_reason)
         self._emit(
             TurnRestored(
                 turn.request.turn,
@@ -116,4 +117,21 @@ class Admission:
                 turn.clock.restore,
                 self._rates.prefill_ms(reused),
             )
+        )
+
+    def _note(self, turn: Turn, match: PrefixMatch, missing_reason: str) -> None:
+        difference = match.difference if missing_reason == match.missing_reason else None
+        self._cache.log.add(
+            "info",
+            "reuse",
+            conversation=turn.request.conversation,
+            tokens=len(turn.prompt),
+            memory=turn.reused.memory,
+            disk=turn.reused.disk,
+            bytes_read=turn.bytes_read or None,
+            milliseconds=turn.clock.restore,
+            reason=missing_reason or None,
+            position=difference.position if difference else None,
+            expected=difference.expected if difference else None,
+            found=difference.found if difference else None,
         )

@@ -65,6 +65,7 @@ class EngineSettings:
     backend: BackendName = "cpu"
     ram_budget_bytes: int = 2 << 30
     disk_budget_bytes: int = 20 << 30
+    cache_log: Literal["off", "warn", "info", "debug"] = "info"  # what `pagekeep cache log` shows
     idle_seconds: float = 1800.0  # after which a conversation that is on disk leaves memory; 0: never
 
 
@@ -253,6 +254,20 @@ class ComputedRange:
 
 
 @dataclass(frozen=True)
+class FirstDifference:
+    """Where a prompt leaves what is kept: at `position` the kept state goes on with another token.
+
+    Token ids and roles (see Role): what was `expected` by the kept state, and what was `found` in the prompt.
+    """
+
+    position: int
+    expected: int
+    found: int
+    expected_role: int
+    found_role: int
+
+
+@dataclass(frozen=True)
 class TurnRestored:
     turn: TurnId
     conversation: ConversationId
@@ -308,6 +323,7 @@ class TurnFinished:
     timings: TurnTimings
     bytes_read: int
     bytes_written: int
+    difference: FirstDifference | None = None  # where reuse ended, if another token was kept there
 
 
 @dataclass(frozen=True)
@@ -377,6 +393,9 @@ class StateReport:
     last_saved: float | None  # unix time
     rebuild_seconds: float  # what a full prefill would take at the measured rate
     tier: StateTier
+    missing_reason: str = ""  # why the reusable prefix ends where it does, "" if it is all
+    difference: FirstDifference | None = None
+    tokens_foreign: int = 0  # of the prefix, computed under another numerics label
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,9 @@ class Running:
             last_saved=numbers.last_saved,
             rebuild_seconds=self.rates.prefill_ms(numbers.tokens) / 1e3,
             tier=numbers.tier,
+            missing_reason=numbers.missing_reason,
+            difference=numbers.difference,
+            tokens_foreign=numbers.tokens_foreign,
         )
 
 

@@ -12,6 +12,7 @@ from engine.background import DocumentReader
 from engine.costs import model_depth_scale
 from engine.errors import EngineError
 from engine.kv.cache import KvCache
+from engine.kv.log import KvLog
 from engine.kv.restore import Restore
 from engine.loading import LoadedModel, ModelHandle, load
 from engine.messages import (
@@ -118,6 +119,7 @@ class Service:
         if now < self._tidy_due:
             return
         self._tidy_due = now + _TIDY_SECONDS
+        running.cache.log.flush()
         running.cache.judge_by(running.rates.costs(running.depth_scale))
         focus = running.scheduler.focus
         if running.settings.idle_seconds:
@@ -216,6 +218,7 @@ class Service:
         settings, folder = command.settings, command.store_folder
         store = self._open_store(model, command)
         cache = KvCache(model.layout, model.fingerprint, model.numerics, store, settings.ram_budget_bytes)
+        cache.log = KvLog(folder, settings.cache_log)
         rates = Rates.load(folder / f"rates-{model.handle.info.fingerprint[:16]}.json" if folder else None)
         runner = Runner(model.backend)
         limits = Limits(model.handle.context, settings.prefill_chunk, model.handle.tokenizer.eog_ids)
@@ -248,6 +251,7 @@ class Service:
             self._prefetch.cancel()
             self._prefetch = None
         running.cache.flush()
+        running.cache.log.flush()
         running.rates.save()
         if running.store is not None:
             running.store.close()

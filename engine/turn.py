@@ -12,6 +12,7 @@ from engine.kv.sequence import Sequence
 from engine.messages import (
     ComputedRange,
     FinishReason,
+    FirstDifference,
     ReusedTokens,
     Role,
     Submit,
@@ -79,6 +80,11 @@ class Turn:
             return (ComputedRange(1, "first token"),) if self.fed else ()
         return explain_computed(self.request, reused, self.missing_reason)
 
+    def _difference(self) -> FirstDifference | None:
+        """Where the prompt leaves what this conversation had computed; another chat's other way is no news."""
+        found = self.match.difference if self.match else None
+        return found if found and found.position < self.request.history_tokens else None
+
     def finished(self, reason: FinishReason, bytes_written: int) -> TurnFinished:
         return TurnFinished(
             turn=self.request.turn,
@@ -92,6 +98,7 @@ class Turn:
             timings=self.clock.report(),
             bytes_read=self.bytes_read,
             bytes_written=bytes_written,
+            difference=self._difference(),
         )
 
 

@@ -1,4 +1,7 @@
-"""KvCache: all KV state of one model, in memory and (through the disk tier) on disk. Owned by the engine thread."""
+"""KvCache: all KV state of one model, in memory and (through the disk tier) on disk. Owned by the engine thread.
+
+Over 300 lines: the one place where the parts of the cache meet.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from engine.kv.disk import DiskTier, Head, Notice, WriteRequest
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Ids, Key, Roles, arrays, page_key, root_key, shifted_key
 from engine.kv.layout import PageLayout, copy_rows
+from engine.kv.log import KvLog
 from engine.kv.match import Matcher, PrefixMatch, leading_nodes, resident
 from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
@@ -37,7 +41,7 @@ class KvCache:
     Attributes:
         layout, fingerprint, numerics: of the model; root: parent key of first pages.
         pool, tree, hiddens, claims: the parts; disk: the disk tier or None.
-        conversations: heads, durable ones included.
+        conversations: heads, durable ones included; log: what is done, for people.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class KvCache:
         self._matcher = Matcher(self.tree, store, self.root, layout.page_tokens, numerics)
         self._written: deque[tuple[Node, bool]] = deque()  # filled by the I/O thread
         self._abandoned: list[Restore] = []
+        self.log = KvLog(None)
         self.pool.warm()
 
     # --- prefixes ---
@@ -140,6 +145,7 @@ class KvCache:
             self.disk.touch(sequence.last_key)
         self._touch(sequence)
         sequence.bytes_queued += queued
+        self.log.add("info", "save", conversation=conversation, tokens=sequence.num_tokens, bytes=queued)
         return queued
 
     def fork(self, source: str, target: str) -> None:
@@ -147,6 +153,7 @@ class KvCache:
         head = self.conversations.heads().get(source)
         if head:
             self.conversations.set_head(head.renamed(target))
+            self.log.add("info", "fork", conversation=target, source=source, tokens=head.tokens)
 
     def drop(self, conversation: str, disk: bool = False) -> None:
         """Frees the conversation's memory; `disk` also forgets it on disk. What others use stays.
@@ -154,7 +161,9 @@ class KvCache:
         What is still being written is waited for: it cannot be freed before, and it must not be lost.
         """
         self.flush(_PRESSURE_SECONDS)
+        before = self.pool.used_bytes
         self.conversations.free_memory(conversation)
+        self.log.add("info", "drop", conversation=conversation, bytes=before - self.pool.used_bytes, disk=disk)
         if disk:
             self.conversations.forget(conversation)
 
@@ -178,7 +187,10 @@ class KvCache:
 
     def notices(self) -> list[Notice]:
         """What the reader should know since the last call."""
-        return self.disk.notices() if self.disk else []
+        found = self.disk.notices() if self.disk else []
+        for notice in found:
+            self.log.add("warn", "notice", what=notice.what, why=notice.why)
+        return found
 
     def judge_by(self, costs: Costs) -> None:
         """What computing and reading cost on this machine: decides what is evicted, here and on disk."""
@@ -197,7 +209,10 @@ class KvCache:
         kept = set[Key]().union(*map(self.conversations.keys, stay))
         before = self.pool.used_bytes
         self.tree.retire(time.monotonic() - idle_seconds, kept)
-        return before - self.pool.used_bytes
+        freed = before - self.pool.used_bytes
+        if freed:
+            self.log.add("info", "retire", bytes=freed)
+        return freed
 
     def evict(self, bytes_wanted: int) -> int:
         """Frees memory nobody uses, worth least first; returns bytes freed."""
@@ -234,6 +249,7 @@ class KvCache:
             key = shifted_key(key, page_ids, page_ids, page_roles)
         buffer.sealed, buffer.filled = True, len(ids)
         page = self._add(sequence, key, page_ids, page_roles, buffer, sealed=True)
+        self.log.add("debug", "seal", start=page.start, tokens=len(ids), key=key.hex())
         sequence.bytes_queued += self._write(page, "")
         return page
 

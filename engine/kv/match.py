@@ -13,6 +13,7 @@ import numpy.typing as npt
 from engine.kv.disk import DiskRecord, DiskTier
 from engine.kv.keys import Ids, Key, Roles, common_prefix, page_key
 from engine.kv.tree import Node, PageTree
+from engine.messages import FirstDifference
 
 Source = Node | DiskRecord
 
@@ -44,6 +45,7 @@ class PrefixMatch:
             prefix here), "not in cache".
         ids, roles: the whole token list; pages: full pages; partial: what continues after them.
         hidden: final hidden vector of the last token if the match is complete and it was kept.
+        difference: the first token at which what is kept goes another way, where that ends the prefix.
     """
 
     ids: Ids
@@ -54,6 +56,7 @@ class PrefixMatch:
     page_tokens: int
     numerics: str
     hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
+    difference: FirstDifference | None = None
 
     @property
     def tokens(self) -> int:
@@ -81,7 +84,7 @@ class PrefixMatch:
         pages = tuple(itertools.takewhile(lambda source: isinstance(source, Node), self.pages))
         whole = len(pages) == len(self.pages)
         partial = self.partial if whole and self.partial and isinstance(self.partial.source, Node) else None
-        return replace(self, pages=pages, partial=partial, missing_reason=reason, hidden=None)
+        return replace(self, pages=pages, partial=partial, missing_reason=reason, hidden=None, difference=None)
 
     def _sources(self) -> Iterator[tuple[Source, int]]:
         yield from ((source, self.page_tokens) for source in self.pages)
@@ -118,10 +121,13 @@ class Matcher:
         parent, pages = self._full_pages(ids, roles)
         done = len(pages) * self._page_tokens
         rest = ids[done:], roles[done:]
-        partial, diverges = self._best_partial(parent, *rest)
+        partial, difference = self._best_partial(parent, *rest, start=done)
         reused = done + (partial.tokens if partial else 0)
-        reason = "" if reused == len(ids) else self._reason(parent, *rest, diverges)
-        return PrefixMatch(ids, roles, tuple(pages), partial, reason, self._page_tokens, self._numerics)
+        reason = "" if reused == len(ids) else self._reason(parent, *rest, difference is not None)
+        found = None if reason in ("", "not in cache") else difference
+        return PrefixMatch(
+            ids, roles, tuple(pages), partial, reason, self._page_tokens, self._numerics, None, found
+        )  # fmt: skip
 
     def _full_pages(self, ids: Ids, roles: Roles) -> tuple[Key, list[Source]]:
         parent, pages, size = self._root, list[Source](), self._page_tokens
@@ -139,15 +145,19 @@ class Matcher:
         record = self._disk.find(key) if self._disk else None
         return record if record is not None and record.parent == parent and not record.tail else None
 
-    def _best_partial(self, parent: Key, ids: Ids, roles: Roles) -> tuple[PartialSource | None, bool]:
-        """The child of `parent` that shares most leading tokens; and whether some child goes another way."""
-        best, diverges = None, False
+    def _best_partial(
+        self, parent: Key, ids: Ids, roles: Roles, start: int
+    ) -> tuple[PartialSource | None, FirstDifference | None]:
+        """The child of `parent` that shares most leading tokens; and where the one that went furthest goes away."""
+        best, difference = None, None
         for source, other_ids, other_roles in self._children(parent) if len(ids) else ():
             count = common_prefix(ids, roles, other_ids, other_roles)
-            diverges |= count < min(len(ids), len(other_ids))
+            if count < min(len(ids), len(other_ids)) and (not difference or start + count > difference.position):
+                pairs = (int(other_ids[count]), int(ids[count]), int(other_roles[count]), int(roles[count]))
+                difference = FirstDifference(start + count, *pairs)
             if count > (best.tokens if best else 0):
                 best = PartialSource(source, count, other_ids, other_roles)
-        return best, diverges
+        return best, difference
 
     def _children(self, parent: Key) -> Iterator[tuple[Source, Ids, Roles]]:
         resident = self._tree.children(parent)

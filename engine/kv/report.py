@@ -10,7 +10,7 @@ from engine.kv.hiddens import HiddenCache
 from engine.kv.match import PrefixMatch, Source
 from engine.kv.pool import PagePool
 from engine.kv.tree import Node, PageTree
-from engine.messages import StateTier
+from engine.messages import FirstDifference, StateTier
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class StateNumbers:
     tier: StateTier
     missing_reason: str
     tokens_foreign: int
+    difference: FirstDifference | None
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def state_numbers(
         tier=_tier(match),
         missing_reason=match.missing_reason,
         tokens_foreign=match.foreign_tokens,
+        difference=match.difference,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from engine.store.schema import connect
 from engine.store.segment import Found, scan
 
 SUFFIX = ".seg"
+_MARK = "rebuild-index"  # a file: somebody met damage in the index while it was in use
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,11 @@ class Recovered:
 
 def repair(index: Path, segments: Path, anew: bool = False) -> Recovered:
     """Makes index and segments agree; a damaged index (or any, if `anew`) is set aside and made from the segments."""
+    marked = index.with_name(_MARK)
+    anew = anew or marked.exists()
     try:
         if anew:
+            marked.unlink(missing_ok=True)
             raise sqlite3.DatabaseError("damaged")
         return reconcile(index, segments)
     except sqlite3.Error as error:
@@ -40,6 +45,12 @@ def repair(index: Path, segments: Path, anew: bool = False) -> Recovered:
             raise
         _set_aside(index)
         return replace(reconcile(index, segments), rebuilt=True)
+
+
+def mark_damaged(folder: Path) -> None:
+    """Whoever opens the store next makes the index anew: damage may lie where opening does not look."""
+    with contextlib.suppress(OSError):
+        (folder / _MARK).touch(mode=0o600)
 
 
 def is_damage(error: sqlite3.Error) -> bool:

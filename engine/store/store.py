@@ -22,7 +22,7 @@ from engine.store.locks import maintenance, private_folder
 from engine.store.packing import Packer
 from engine.store.reader import ReadBatch, Reader, Segments
 from engine.store.record import BLOCK
-from engine.store.recovery import Recovered, is_damage, repair
+from engine.store.recovery import Recovered, is_damage, mark_damaged, repair
 from engine.store.writer import Job, Writer
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class KvStore:
             ) from error
         packer = Packer(layout, fingerprint)
         self._segments = Segments(self.folder / SEGMENTS_NAME)
-        self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room)
+        self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room, self._met)
         self._reader = Reader(self._segments, packer, self._find_again, self._quarantine)
         self._packer = packer
         self._tell_recovery()
@@ -91,16 +91,16 @@ class KvStore:
     # --- look-ups ---
 
     def refresh(self) -> None:
-        _safely(self._index.refresh, False)
+        self._safely(self._index.refresh, False)
 
     def find(self, key: Key) -> DiskRecord | None:
-        return _safely(lambda: self._index.find(key), None)
+        return self._safely(lambda: self._index.find(key), None)
 
     def parent(self, key: Key) -> Key | None:
         return self._index.parent(key)
 
     def children(self, parent: Key) -> list[DiskRecord]:
-        return _safely(lambda: self._index.children(parent), [])
+        return self._safely(lambda: self._index.children(parent), [])
 
     def tokens_of(self, record: DiskRecord) -> tuple[Ids, Roles] | None:
         header = self._segments.header(record.parts[0])
@@ -113,7 +113,7 @@ class KvStore:
         return header.ids, header.roles
 
     def gone(self, key: Key) -> str:
-        return _safely(lambda: self._index.gone(key), "")
+        return self._safely(lambda: self._index.gone(key), "")
 
     def heads(self) -> dict[str, Head]:
         return self._index.heads()
@@ -183,6 +183,18 @@ class KvStore:
             )
         )
 
+    def _safely(self, ask: Callable[[], T], otherwise: T) -> T:
+        """A look-up in an index that was damaged under us counts as a miss; the next start makes it anew."""
+        try:
+            return ask()
+        except sqlite3.Error as error:
+            self._met(error)
+            return otherwise
+
+    def _met(self, error: Exception) -> None:
+        if isinstance(error, sqlite3.Error) and is_damage(error):
+            mark_damaged(self.folder)
+
     def _make_room(self, size: int) -> bool:
         """On the writing thread: evicts when the budget is reached; False if that did not help."""
         folder = self.folder / SEGMENTS_NAME
@@ -203,14 +215,6 @@ class KvStore:
                     "Nothing needs to be done.",
                 )
             )
-
-
-def _safely(ask: Callable[[], T], otherwise: T) -> T:
-    """A look-up in an index that was damaged under us counts as a miss."""
-    try:
-        return ask()
-    except sqlite3.Error:
-        return otherwise
 
 
 def _open(folder: Path, index: Callable[[Path], Index]) -> tuple[Recovered, Index]:

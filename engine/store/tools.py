@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from engine.errors import StoreError
 from engine.kv.keys import Key
 from engine.store.budget import Collected, collect, live_bytes, segment_bytes
+from engine.store.inspect import StateDifference, StateEntry, diff, show
 from engine.store.locks import maintenance
 from engine.store.record import RecordHeader, intact
+from engine.store.recovery import is_damage
 from engine.store.rows import counter, remove_records, transaction
 from engine.store.schema import connect
 from engine.store.segment import read_header
 from engine.store.store import INDEX_NAME, SEGMENTS_NAME, prepare
+from engine.store.transfer import Transferred, export_state, import_state
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,22 @@ class VerifyReport:
     damaged: tuple[Damage, ...]
 
 
+def _healing(work: Callable[Concatenate[StoreTools, P], T]) -> Callable[Concatenate[StoreTools, P], T]:
+    """Damage in the index that shows only now: it is made anew from the segments, and the work is done again."""
+
+    @functools.wraps(work)
+    def healed(self: StoreTools, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return work(self, *args, **kwargs)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            self.rebuild()
+            return work(self, *args, **kwargs)
+
+    return healed
+
+
 class StoreTools:
     """Opens the index of `folder`. StoreError: there is no usable store. Use as a context manager."""
 
@@ -95,6 +119,13 @@ class StoreTools:
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
+    def rebuild(self) -> None:
+        """Sets the index aside and makes it anew from the segments."""
+        self._db.close()
+        prepare(self.folder, anew=True)
+        self._db = connect(self.folder / INDEX_NAME)
+
+    @_healing
     def ls(self) -> list[ConversationEntry]:
         """All conversations, last saved first."""
         heads = self._db.execute(
@@ -108,6 +139,7 @@ class StoreTools:
                 users[row[0], key] = users.get((row[0], key), 0) + 1
         return [self._entry(row, chain, users) for row, chain in zip(heads, chains, strict=True)]
 
+    @_healing
     def stat(self) -> StoreStat:
         count = dict(self._db.execute("SELECT kind, count(DISTINCT key) FROM records GROUP BY kind").fetchall())
         index = sum(path.stat().st_size for path in self.folder.glob(INDEX_NAME + "*"))
@@ -124,6 +156,7 @@ class StoreTools:
             bytes_written=counter(self._db, "written"),
         )
 
+    @_healing
     def verify(self, drop_damaged: bool = False, on_progress: Callable[[int, int], None] | None = None) -> VerifyReport:
         """Reads every record and checks it layer by layer. `drop_damaged`: damaged ones count as absent from now on."""
         rows = self._db.execute(
@@ -142,6 +175,7 @@ class StoreTools:
                 on_progress(number + 1, len(rows))
         return VerifyReport(len(rows), sum(row[2] for row in rows), tuple(damaged))
 
+    @_healing
     def gc(self, budget: int) -> Collected:
         """Brings the store to `budget` bytes. StoreError: another process is at it."""
         with maintenance(self.folder, 30) as free:
@@ -149,6 +183,27 @@ class StoreTools:
                 raise StoreError("The store is being tidied already.", "Another process is at it.", "Try again later.")
             return collect(self._db, self._segments, budget)
 
+    @_healing
+    def show(self, conversation: str) -> StateEntry:
+        """The page map of a conversation. StoreError: there is none of that name."""
+        return show(self._db, conversation)
+
+    @_healing
+    def diff(self, first: str, second: str) -> StateDifference:
+        """Where two conversations part. StoreError: one is not there."""
+        return diff(self._db, self._segments, first, second)
+
+    @_healing
+    def export_state(self, conversation: str, target: Path) -> Transferred:
+        """Writes a conversation's state into one file. StoreError: a part is missing or damaged."""
+        return export_state(self._db, self._segments, conversation, target)
+
+    @_healing
+    def import_state(self, source: Path) -> Transferred:
+        """Takes an exported state in. StoreError: the file is not whole or not sound."""
+        return import_state(self._db, self._segments, source)
+
+    @_healing
     def pin(self, conversation: str, pinned: bool) -> bool:
         """Keeps a conversation's pages from being evicted; False if there is no such conversation."""
         with transaction(self._db) as db:

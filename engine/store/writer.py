@@ -59,14 +59,19 @@ class Unpublished:
 class Writer:
     """Owns the process's segment. Every job is settled in the end: durable, or refused with `done(False)`.
 
-    Attributes: bytes_written: appended so far. `make_room(bytes)` is asked before each record and runs on the thread.
+    Attributes: bytes_written: appended so far. `make_room(bytes)` is asked before each record, `failed` told
+    about errors; both on the thread.
     """
 
-    def __init__(self, folder: Path, index: Index, packer: Packer, make_room: Callable[[int], bool]) -> None:
+    def __init__(
+        self, folder: Path, index: Index, packer: Packer, make_room: Callable[[int], bool],
+        failed: Callable[[Exception], None],
+    ) -> None:  # fmt: skip
         self._folder = folder
         self._index = index
         self._packer = packer
         self._make_room = make_room
+        self._failed = failed
         self._changed = threading.Condition()
         self._queue: deque[Job] = deque()
         self._saves: dict[str, int] = {}
@@ -240,6 +245,7 @@ class Writer:
             self._changed.notify_all()
 
     def _refuse(self, jobs: list[Job], error: Exception) -> None:
+        self._failed(error)
         if time.monotonic() >= self._refused_until:
             self._notices.append(_notice(error))
         self._refused_until = time.monotonic() + _RETRY_SECONDS

@@ -19,6 +19,7 @@ from engine.messages import (
     DropState,
     EngineStats,
     PrefillDocument,
+    SaveState,
     StopDocument,
     Tokens,
     TurnFinished,
@@ -144,4 +145,5 @@ def test_a_document_over_the_context_or_the_memory_says_why(model: Path, tmp_pat
 def test_a_document_that_is_dropped_is_read_again(driver: Driver) -> None:
     read(driver)
     driver.client.send(DropState(document_state("d"), disk=True))
+    driver.client.send(SaveState(document_state("d")))  # deleting on disk is write-behind, like writing
     assert read(driver, name="e").computed == 6000

@@ -1,0 +1,160 @@
+"""One conversation's pages on disk, and where two conversations part: for `pagekeep cache show` and `diff`."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import StoreError
+from engine.kv.keys import Key, common_prefix
+from engine.store.record import RecordHeader
+from engine.store.segment import read_header
+
+
+@dataclass(frozen=True)
+class PageEntry:
+    """A page or tail: `users` other conversations go through it too; `used` unix time of its last use."""
+
+    key: str
+    tail: bool
+    start: int
+    tokens: int
+    bytes: int
+    segment: str
+    offset: int
+    numerics: str
+    used: float
+    users: int
+
+
+@dataclass(frozen=True)
+class StateEntry:
+    """A conversation of one model: `tokens` of which `tokens_saved` are on disk without a gap."""
+
+    conversation: str
+    model: str
+    fingerprint: str
+    tokens: int
+    tokens_saved: int
+    bytes: int
+    pages: tuple[PageEntry, ...]
+
+
+@dataclass(frozen=True)
+class StateDifference:
+    """Where two conversations part.
+
+    `position` -1: one is the beginning of the other, or nothing of them is comparable; token ids else.
+    """
+
+    shared_tokens: int
+    shared_bytes: int
+    position: int
+    first_token: int
+    second_token: int
+    why: str
+
+
+def heads_named(db: sqlite3.Connection, conversation: str) -> list[tuple[int, bytes, bytes | None, int]]:
+    """(model, last page, tail, tokens) of a conversation, last saved first. StoreError: there is none."""
+    query = "SELECT model, last, tail, tokens FROM heads WHERE conversation = ? ORDER BY saved DESC"
+    rows = db.execute(query, (conversation,)).fetchall()
+    if not rows:
+        raise StoreError(
+            "There is no such conversation.", f"Nothing is kept under the name {conversation!r}.", "See 'cache ls'."
+        )
+    return rows
+
+
+def chain(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[bytes]:
+    """Keys from the first page on disk to the tail; what comes before a gap is not reached."""
+    query = "SELECT max(parent) FROM records WHERE model = ? AND key = ?"
+    keys: list[bytes] = []
+    for key in filter(None, (tail, last)):
+        row = db.execute(query, (model, key)).fetchone()
+        while row[0] is not None and key not in keys:
+            keys.append(key)
+            key = row[0]
+            row = db.execute(query, (model, key)).fetchone()
+    return keys[::-1]
+
+
+def show(db: sqlite3.Connection, conversation: str) -> StateEntry:
+    """StoreError: there is no such conversation."""
+    model, last, tail, tokens = heads_named(db, conversation)[0]
+    others = db.execute("SELECT last, tail FROM heads WHERE model = ? AND conversation != ?", (model, conversation))
+    used_by = [set(chain(db, model, *row)) for row in others.fetchall()]
+    pages = tuple(_entry(db, model, key, sum(key in keys for keys in used_by)) for key in chain(db, model, last, tail))
+    position = 0
+    for page in pages:
+        position = page.start + page.tokens if page.start == position else position
+    fingerprint, name = db.execute("SELECT fingerprint, name FROM models WHERE id = ?", (model,)).fetchone()
+    size = sum(page.bytes for page in pages)
+    return StateEntry(conversation, name, fingerprint.hex(), tokens, position, size, pages)
+
+
+def diff(db: sqlite3.Connection, segments: Path, first: str, second: str) -> StateDifference:
+    """StoreError: one of them is not there, or they are of different models."""
+    one, two = heads_named(db, first)[0], heads_named(db, second)[0]
+    if one[0] != two[0]:
+        raise StoreError("The conversations cannot be compared.", "They were read by different models.")
+    keys = [chain(db, model, last, tail) for model, last, tail, _ in (one, two)]
+    shared = [a for a, b in zip(*keys, strict=False) if a == b]
+    entries = [_entry(db, one[0], key, 0) for key in shared]
+    tokens = sum(entry.tokens for entry in entries)
+    following = [k[len(shared)] if len(k) > len(shared) else None for k in keys]
+    headers = [_header(db, segments, one[0], key) if key else None for key in following]
+    return _part(tokens, sum(entry.bytes for entry in entries), headers[0], headers[1])
+
+
+def _part(tokens: int, size: int, one: RecordHeader | None, two: RecordHeader | None) -> StateDifference:
+    if one is None or two is None:
+        return StateDifference(tokens, size, -1, -1, -1, "One ends where the other goes on.")
+    if one.start != tokens or two.start != tokens:
+        return StateDifference(tokens, size, -1, -1, -1, "What follows is not on disk any more.")
+    count = common_prefix(one.ids, one.roles, two.ids, two.roles)
+    if count == min(len(one.ids), len(two.ids)):
+        return StateDifference(tokens + count, size, -1, -1, -1, "One ends where the other goes on.")
+    a, b = int(one.ids[count]), int(two.ids[count])
+    why = "other tokens follow" if a != b else "the same token, once as prompt and once as answer"
+    return StateDifference(tokens + count, size, tokens + count, a, b, why)
+
+
+def _entry(db: sqlite3.Connection, model: int, key: bytes, users: int) -> PageEntry:
+    row = db.execute(
+        "SELECT max(kind), max(start), max(tokens), sum(length), max(segments.name), min(offset), max(numerics), "
+        "max(used) FROM records LEFT JOIN segments ON segments.id = segment WHERE model = ? AND key = ?",
+        (model, key),
+    ).fetchone()
+    return PageEntry(key.hex(), row[0] == 1, row[1], row[2], row[3], row[4] or "", row[5], row[6], row[7], users)
+
+
+def _header(db: sqlite3.Connection, segments: Path, model: int, key: bytes) -> RecordHeader | None:
+    for _, header in locate(db, segments, model, [Key(key)]):
+        return header
+    return None
+
+
+def locate(
+    db: sqlite3.Connection, segments: Path, model: int, keys: list[Key]
+) -> Iterator[tuple[tuple[Path, int], RecordHeader]]:
+    """Where the records of keys lie, with their headers, all layer groups; damaged ones are left out."""
+    query = (
+        "SELECT segments.name, offset FROM records JOIN segments ON segments.id = segment "
+        "WHERE model = ? AND key = ? ORDER BY grp"
+    )
+    for key in keys:
+        for name, offset in db.execute(query, (model, key)).fetchall():
+            try:
+                descriptor = os.open(segments / name, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                header = read_header(descriptor, offset)
+            finally:
+                os.close(descriptor)
+            if header is not None and header.key == key:
+                yield (segments / name, offset), header

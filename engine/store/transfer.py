@@ -1,0 +1,147 @@
+"""Moving a conversation's state to another machine: one file, verified when it is written and when it is read.
+
+The file has the format of a segment (FORMAT.md): the records of the conversation's pages in order, its tail, and last
+its head, which tells that the file is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engine.errors import StoreError
+from engine.kv.keys import Key, page_key, root_key
+from engine.store.inspect import chain, heads_named, locate
+from engine.store.record import BLOCK, Kind, RecordHeader, intact
+from engine.store.recovery import head_of, head_record
+from engine.store.rows import NewRecord, insert_records, model_id, put_head, read_head, set_scanned, transaction
+from engine.store.segment import Found, SegmentWriter, scan
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """What was moved: `tokens` of the conversation, `records` in the file, of which `new` were not here before."""
+
+    conversation: str
+    fingerprint: str
+    tokens: int
+    records: int
+    new: int
+    bytes: int
+
+
+def export_state(db: sqlite3.Connection, segments: Path, conversation: str, target: Path) -> Transferred:
+    """Writes the file. StoreError: no such conversation, a part of it is missing or damaged, or `target` exists."""
+    if target.exists():
+        raise StoreError("The file exists already.", str(target), "Choose another name.")
+    model, last, tail, tokens = heads_named(db, conversation)[0]
+    keys = [Key(key) for key in chain(db, model, last, tail)]
+    found = list(locate(db, segments, model, keys))
+    fingerprint = db.execute("SELECT fingerprint FROM models WHERE id = ?", (model,)).fetchone()[0]
+    head = read_head(
+        db.execute(
+            "SELECT conversation, last, tail, tokens, saved, pinned FROM heads WHERE model = ? AND conversation = ?",
+            (model, conversation),
+        ).fetchone()
+    )
+    writer = SegmentWriter(target.absolute().parent)
+    try:
+        for (path, offset), header in found:
+            writer.append(header, [_body(path, offset, header)])
+        writer.append(head_record(head, fingerprint), [])
+        writer.sync()
+        _check(list(scan(writer.path, 0)), writer.path)
+        writer.path.rename(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            writer.path.unlink()
+        raise
+    finally:
+        writer.close()
+    return Transferred(conversation, fingerprint.hex(), tokens, len(found), 0, target.stat().st_size)
+
+
+def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transferred:
+    """Takes a file in; what is here already is not written again. StoreError: the file is not whole or not sound."""
+    try:
+        found = list(scan(source, 0))
+    except OSError as error:
+        raise StoreError("The file cannot be read.", f"{source}: {error.strerror}.") from error
+    head = _check(found, source)
+    model = _model(db, head.fingerprint)
+    known = {(row[0], row[1]) for row in db.execute("SELECT key, grp FROM records WHERE model = ?", (model,))}
+    fresh = [f for f in found if f.header.kind != Kind.HEAD and (f.header.key, f.header.group) not in known]
+    writer = SegmentWriter(segments)
+    try:
+        offsets = [writer.append(record.header, [_body(source, record.offset, record.header)]) for record in fresh]
+        placed = [NewRecord(f.header, writer.name, offset) for f, offset in zip(fresh, offsets, strict=True)]
+        writer.append(head, [])
+        writer.sync()
+        with transaction(db):
+            set_scanned(db, writer.name, writer.end)
+            insert_records(db, model, placed)
+            put_head(db, model, head_of(head))
+    finally:
+        writer.close()
+    size = source.stat().st_size
+    return Transferred(head.conversation, head.fingerprint.hex(), head.start, len(found) - 1, len(fresh), size)
+
+
+def _model(db: sqlite3.Connection, fingerprint: bytes) -> int:
+    with transaction(db):
+        return model_id(db, fingerprint)
+
+
+def _body(path: Path, offset: int, header: RecordHeader) -> bytes:
+    with path.open("rb", buffering=0) as file:
+        file.seek(offset + header.payload_offset)
+        return file.read(header.extra_offset + header.extra_bytes - header.payload_offset)
+
+
+def _check(found: list[Found], path: Path) -> RecordHeader:
+    """The head of a sound file: every record intact, the chain of keys without a gap from the root to the end."""
+    heads = [record.header for record in found if record.header.kind == Kind.HEAD]
+    if len(heads) != 1 or found[-1].header.kind != Kind.HEAD:
+        raise _unsound(path, "It has no end: it was cut short, or is no exported conversation.")
+    head, position = heads[0], 0
+    parent = root_key(head.fingerprint)
+    for key, headers in _by_key(found[:-1]):
+        first = headers[0]
+        if (first.start, first.parent) != (position, parent) or page_key(first.parent, first.ids, first.roles) != key:
+            raise _unsound(path, f"The pages do not follow each other at token {position:,}.")
+        if any(header.fingerprint != head.fingerprint for header in headers):
+            raise _unsound(path, "Its pages are of different models.")
+        position, parent = position + len(first.ids), key
+    for record in found[:-1]:
+        if not _intact(path, record):
+            raise _unsound(path, f"The page at token {record.header.start:,} is damaged.")
+    if position != head.start or parent not in (head.key, head.parent):
+        raise _unsound(path, f"It holds {position:,} of {head.start:,} tokens.")
+    return head
+
+
+def _by_key(found: list[Found]) -> Iterator[tuple[Key, list[RecordHeader]]]:
+    groups: dict[Key, list[RecordHeader]] = {}
+    for record in found:
+        groups.setdefault(record.header.key, []).append(record.header)
+    yield from groups.items()
+
+
+def _intact(path: Path, record: Found) -> bool:
+    header = record.header
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.pread(descriptor, header.payload_bytes, record.offset + header.payload_offset)
+    finally:
+        os.close(descriptor)
+    return header.record_bytes % BLOCK == 0 and intact(header, np.frombuffer(data, np.uint8))
+
+
+def _unsound(path: Path, why: str) -> StoreError:
+    return StoreError("The state cannot be moved.", f"{path.name}: {why}", "Export it again where it is whole.")

@@ -1,0 +1,104 @@
+"""Why tokens were computed again: reasons, the first difference, and the log of what was done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.kv.log import FILE_NAME, KvLog, read_log
+from engine.messages import (
+    ComputedRange,
+    ConversationId,
+    DropState,
+    FirstDifference,
+    ForkState,
+    PinState,
+    SaveState,
+    Tokens,
+)
+from tests.engine.engine_driver import Driver
+from tests.engine.test_service import model, prompt  # noqa: F401  (model is a fixture)
+
+
+@pytest.fixture
+def driver(model: Path, tmp_path: Path) -> Iterator[Driver]:  # noqa: F811
+    with Driver(model, tmp_path / "kv", cache_log="debug") as driver:
+        yield driver
+
+
+def changed(tokens: Tokens, position: int, token: int) -> Tokens:
+    return Tokens((*tokens.ids[:position], token, *tokens.ids[position + 1 :]), tokens.roles)
+
+
+def test_an_edit_is_named_by_the_first_token_that_differs(driver: Driver) -> None:
+    text = prompt(700)
+    driver.run("1", "c", text)
+    edited = driver.run("2", "c", changed(text, 431, 2), history=700)
+    expected = FirstDifference(431, text.ids[431], 2, 0, 0)
+    assert edited.difference == expected
+    assert edited.reused.total == 431
+    assert edited.computed == (ComputedRange(269, "edited"),)
+    report = driver.state("c", changed(text, 60, 5))
+    assert report.difference == FirstDifference(60, text.ids[60], 5, 0, 0)
+    assert report.missing_reason == "edited"
+
+
+def test_a_token_that_changed_its_role_is_a_difference(driver: Driver) -> None:
+    done = driver.run("1", "c", prompt(300))
+    retyped = Tokens.prompt([*prompt(300).ids, *done.generated.ids])
+    again = driver.run("2", "c", retyped, history=311)
+    assert again.difference is not None
+    assert (again.difference.position, again.difference.expected_role, again.difference.found_role) == (300, 1, 0)
+
+
+def test_what_is_new_has_no_difference(driver: Driver) -> None:
+    assert driver.run("1", "c", prompt(300)).difference is None
+    assert driver.run("2", "c", prompt(300) + prompt(4, 8)).difference is None
+    assert driver.run("3", "d", prompt(300, 99)).difference is None, "another text is no edit of this one"
+
+
+def test_the_log_tells_what_was_done(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "kv"
+    with Driver(model, folder, cache_log="debug") as driver:
+        driver.run("1", "c", prompt(700))
+        driver.client.send(ForkState(ConversationId("c"), ConversationId("d")))
+        driver.client.send(PinState(ConversationId("d")))
+        driver.client.send(SaveState(ConversationId("d")))
+        driver.client.send(DropState(ConversationId("c")))
+        driver.run("2", "c", changed(prompt(700), 600, 2), history=700)
+    entries = read_log(folder, 1000)
+    operations = [entry["operation"] for entry in entries]
+    assert operations.count("seal") >= 2 * (600 // driver.loaded.page_tokens) - 4  # type: ignore[union-attr]
+    assert [entry["operation"] for entry in read_log(folder, 1000, "info", "c")] == [
+        "reuse", "save", "fork", "drop", "reuse", "save",
+    ]  # fmt: skip
+    last = read_log(folder, 2, "info")[0]
+    assert (last["operation"], last["reason"], last["position"], last["found"]) == ("reuse", "edited", 600, 2)
+
+
+def test_a_level_leaves_out_what_is_below_it_and_damage_is_stepped_over(tmp_path: Path) -> None:
+    log = KvLog(tmp_path, "info")
+    for number in range(5):
+        log.add("info", "save", conversation="c", tokens=number)
+        log.add("debug", "seal", start=number)
+    log.flush()
+    with (tmp_path / FILE_NAME).open("a") as file:
+        file.write('{"at": 1, "level": "in')
+    assert [entry["tokens"] for entry in read_log(tmp_path, 3)] == [2, 3, 4]
+    assert not read_log(tmp_path, 3, "warn")
+    assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_log_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.kv.log._MOST_BYTES", 2000)
+    log = KvLog(tmp_path)
+    for number in range(200):
+        log.add("info", "save", tokens=number)
+        log.flush()
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 2
+    assert sum(path.stat().st_size for path in files) < 5000
+    assert json.dumps(read_log(tmp_path, 1)[0]["tokens"]) == "199"
