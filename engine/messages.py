@@ -66,6 +66,7 @@ class EngineSettings:
     ram_budget_bytes: int = 2 << 30
     disk_budget_bytes: int = 20 << 30
     cache_log: Literal["off", "warn", "info", "debug"] = "info"  # what `pagekeep cache log` shows
+    canary_seconds: float = 120.0  # of idleness before a page from disk is computed again and compared; 0: never
     idle_seconds: float = 1800.0  # after which a conversation that is on disk leaves memory; 0: never
 
 
@@ -418,6 +419,8 @@ class EngineStats:
     ram_budget_bytes: int = 0
     disk_budget_bytes: int = 0
     written_bytes: int = 0
+    pages_checked: int = 0  # pages from disk that were computed again and compared
+    pages_wrong: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.background import DocumentReader
+from engine.canary import Canary
 from engine.kv.cache import KvCache
 from engine.loading import LoadedModel
 from engine.messages import ConversationId, EngineSettings, EngineStats, QueryState, StateReport
@@ -25,6 +26,7 @@ class Running:
     runner: Runner
     scheduler: Scheduler
     reader: DocumentReader
+    canary: Canary
     settings: EngineSettings
     depth_scale: float  # see engine.kv.value
 
@@ -42,6 +44,8 @@ class Running:
             index_bytes=stat.index_bytes,
             ram_budget_bytes=stat.budget_bytes,
             disk_budget_bytes=self.settings.disk_budget_bytes if self.store else 0,
+            pages_checked=self.canary.checked,
+            pages_wrong=self.canary.failed,
             written_bytes=self.store.bytes_written if self.store else 0,
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from engine.admission import Admission
 from engine.answer import AnswerText
 from engine.background import DocumentReader
+from engine.canary import Canary
 from engine.costs import model_depth_scale
 from engine.errors import EngineError
 from engine.kv.cache import KvCache
@@ -61,6 +62,7 @@ class Service:
         self._prefetch: Restore | None = None
         self._stats_due = 0.0
         self._tidy_due = 0.0
+        self._idle_since = time.monotonic()
         self.running: Running | None = None
 
     # --- the loop -----------------------------------------------------------------------------------
@@ -105,7 +107,9 @@ class Service:
         if self._prefetch is not None and self._prefetch.done():
             self._prefetch.take().release()
             self._prefetch = None
-        if not busy:
+        if busy:
+            self._idle_since = time.monotonic()
+        else:
             running.cache.poll()
             self._tidy(running)
         self._report(running, busy)
@@ -118,12 +122,17 @@ class Service:
         now = time.monotonic()
         if now < self._tidy_due:
             return
-        self._tidy_due = now + _TIDY_SECONDS
+        self._tidy_due = now + min(_TIDY_SECONDS, running.settings.canary_seconds or _TIDY_SECONDS)
         running.cache.log.flush()
         running.cache.judge_by(running.rates.costs(running.depth_scale))
         focus = running.scheduler.focus
         if running.settings.idle_seconds:
             running.cache.retire(running.settings.idle_seconds, [focus] if focus else [])
+
+        pause = running.settings.canary_seconds
+        if pause and now - self._idle_since >= pause:
+            self._idle_since = now
+            running.canary.check_one()
 
     def _report(self, running: Running, busy: bool) -> None:
         for notice in running.cache.notices():
@@ -227,7 +236,8 @@ class Service:
         scale = model_depth_scale(model)
         cache.judge_by(rates.costs(scale))
         reader = DocumentReader(runner, cache, rates, limits.context, self._emit)
-        return Running(model, cache, store, rates, runner, scheduler, reader, settings, scale)
+        canary = Canary(runner, cache, self._emit)
+        return Running(model, cache, store, rates, runner, scheduler, reader, canary, settings, scale)
 
     def _open_store(self, model: LoadedModel, command: LoadModel) -> KvStore | None:
         """Without a store conversations work all the same; the reader is told."""

@@ -214,6 +214,15 @@ class KvCache:
             self.log.add("info", "retire", bytes=freed)
         return freed
 
+    def distrust(self, page: Node) -> None:
+        """The page and all after it count as absent from now on, on disk too; what runs on them is not touched."""
+        below = [node for node in self.tree if page in node.path()]
+        for node in sorted(below, key=lambda node: -node.stop):
+            if self.disk:
+                self.disk.discard(node.key)
+            if not node.refs:
+                self.tree.remove(node, "damaged")
+
     def evict(self, bytes_wanted: int) -> int:
         """Frees memory nobody uses, worth least first; returns bytes freed."""
         before = self.pool.used_bytes

@@ -148,6 +148,9 @@ class DiskTier(Protocol):
     def touch(self, key: Key) -> None:
         """The record was used now, and with it all before it."""
 
+    def discard(self, key: Key) -> None:
+        """The record counts as damaged from now on."""
+
     def note_costs(self, costs: Costs) -> None:
         """By which the worth of pages is judged when the disk budget is reached."""
 

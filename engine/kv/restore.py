@@ -134,7 +134,7 @@ class Restore:
             source.numerics,
             not source.tail,
         )
-        node.saved = True
+        node.saved = node.restored = True
         node.hidden = self._ticket.hidden(index) if self._ticket else None
         if node.hidden is not None:
             self._cache.hiddens.put(node.key, node.hidden)

@@ -159,6 +159,11 @@ class Sequence:
         self._give_back(0)
         self._hold_pages([*self._pages, page])
 
+    def hold_path(self, pages: list[Node]) -> None:
+        """Begins with pages that follow each other from the first one on."""
+        assert not self._pages
+        self._hold_pages(pages)
+
     def tail(self) -> tuple[Ids, Roles]:
         return np.array(self._ids, np.int32), np.array(self._roles, np.uint8)
 

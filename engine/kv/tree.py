@@ -25,7 +25,7 @@ class Node:
             the root.
         start: position of the first token.
         refs: holders: child nodes, sequences that end here, writes in progress; an evictable node has none.
-        saved: it is on disk; writing: a write is queued.
+        saved: it is on disk; writing: a write is queued; restored: it came from there.
         resident: still in the tree; last_used: on the monotonic clock, in seconds; uses: how often.
         hidden: for a tail, the final hidden vector of its last token, float32 [channels].
     """
@@ -45,6 +45,7 @@ class Node:
     resident: bool = True
     last_used: float = 0.0
     uses: int = 0
+    restored: bool = False
     hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
 
     @property

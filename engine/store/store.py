@@ -137,6 +137,10 @@ class KvStore:
     def touch(self, key: Key) -> None:
         self._writer.submit(Job(task=lambda: self._index.touch(key)))
 
+    def discard(self, key: Key) -> None:
+        self._index.hide(key)
+        self._writer.submit(Job(task=lambda: self._index.remove([key], "damaged")))
+
     def note_costs(self, costs: Costs) -> None:
         self._writer.submit(Job(task=lambda: self._index.note_costs(costs.seconds_per_token, costs.depth_scale)))
 

@@ -1,0 +1,89 @@
+"""The canary: in idle time one page that came back from disk is computed again and compared bit for bit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import EngineError
+from engine.kv.cache import KvCache
+from engine.kv.sequence import Sequence
+from engine.kv.tree import Node
+from engine.messages import EngineNotice, Event
+from engine.runner import RowRun, Runner
+
+
+class Canary:
+    """Engine thread only. Attributes: checked, failed: pages so far."""
+
+    def __init__(self, runner: Runner, cache: KvCache, emit: Callable[[Event], None]) -> None:
+        self._runner = runner
+        self._cache = cache
+        self._emit = emit
+        self._chance = random.Random()
+        self._done: set[bytes] = set()
+        self.checked = 0
+        self.failed = 0
+
+    def check_one(self) -> bool | None:
+        """Whether a random restored page is what this machine computes; None: there is none, or it was interrupted."""
+        page = self._candidate()
+        if page is None:
+            return None
+        try:
+            fresh = self._computed(page)
+        except EngineError:  # no room for a page: another time
+            return None
+        if fresh is None:
+            return None
+        self._done.add(page.key)
+        self.checked += 1
+        equal = self._same(fresh, page.buffer.view)
+        self._cache.log.add("info", "canary", start=page.start, tokens=len(page.ids), equal=equal)
+        if not equal:
+            self._distrust(page)
+        return equal
+
+    def _candidate(self) -> Node | None:
+        """Not of another instruction set: such a page is not promised to be equal."""
+        pages = [
+            node
+            for node in self._cache.tree
+            if node.restored and node.sealed and node.numerics == self._cache.numerics and node.key not in self._done
+        ]
+        return self._chance.choice(pages) if pages else None
+
+    def _computed(self, page: Node) -> npt.NDArray[np.uint8] | None:
+        """The page's payload computed on the pages before it, None where the step was interrupted."""
+        sequence = Sequence(self._cache)
+        try:
+            sequence.hold_path(page.path()[:-1])
+            sequence.reserve(len(page.ids))
+            run = RowRun(sequence, tuple(page.ids.tolist()), tuple(page.roles.tolist()), page.start)
+            if not self._runner.step([run]).completed:
+                return None
+            return sequence.tail_buffer().view.copy()
+        finally:
+            sequence.release()
+
+    def _same(self, one: npt.NDArray[np.uint8], two: npt.NDArray[np.uint8]) -> bool:
+        """Compares what layers fill; the gaps between them may hold anything."""
+        layout = self._cache.layout
+        cuts = [slice(p.offset, p.offset + p.heads * layout.page_tokens * p.row_bytes) for p in layout.planes()]
+        return all(np.array_equal(one[cut], two[cut]) for cut in cuts)
+
+    def _distrust(self, page: Node) -> None:
+        """It counts as absent from now on, and with it what follows it in memory and is not in use."""
+        self.failed += 1
+        self._cache.distrust(page)
+        last = page.start + len(page.ids) - 1
+        self._emit(
+            EngineNotice(
+                "A kept page is not what the model computes.",
+                f"Tokens {page.start:,} to {last:,} were computed again for a check and came out different.",
+                "They will be read again from the stored text. If this is seen often, have the memory tested.",
+            )
+        )
