@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -119,6 +119,7 @@ def _open(shelf: Shelf, job: Job, part: Path, plain: Path) -> Contents:
 def read_text(shelf: Shelf, job: Job, document: Document) -> None:
     """Extracts the pages that are missing; their words can be searched as they come."""
     missing = records.missing_pages(shelf.db, document.id, document.pages)
+    known = records.recognised(shelf.db, document.id)
     job.report(document.id, "text", document.pages - len(missing), document.pages)
     with Extraction(document.path, None, job.cancelled, limits=shelf.limits) as extraction:
         pages = extraction.pages(missing)
@@ -126,7 +127,7 @@ def read_text(shelf: Shelf, job: Job, document: Document) -> None:
         while batch := list(islice(_watched(pages, job, document, done), PAGES_A_TRANSACTION)):
             with shelf.db.transaction():
                 for page in batch:
-                    records.add_page(shelf.db, document.id, page)
+                    records.add_page(shelf.db, document.id, _as_recognised(page) if page.page_index in known else page)
             done += len(batch)
     _check_readable(shelf, job, document)
     with shelf.db.transaction():
@@ -135,6 +136,13 @@ def read_text(shelf: Shelf, job: Job, document: Document) -> None:
             " characters = (SELECT sum(characters) FROM pages WHERE document_id = ?1) WHERE id = ?1",
             (document.id,),
         )
+
+
+def _as_recognised(page: ExtractedPage) -> ExtractedPage:
+    """A scan with its words laid under it is text, or nothing can be read on it."""
+    if page.text.strip():
+        return replace(page, kind="text", reason="The text was recognised from a picture; letters may be wrong.")
+    return replace(page, kind="empty", reason="No text was recognised on the picture.")
 
 
 def _watched(pages: Iterator[ExtractedPage], job: Job, document: Document, done: int) -> Iterator[ExtractedPage]:

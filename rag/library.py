@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from rag import ingest, retrieve
-from rag.context import whole_document_text
-from rag.errors import DocumentError, IntakeCancelled
+from rag import recognise as recognition
+from rag.contents import Contents
+from rag.errors import IntakeCancelled
 from rag.index import records
 from rag.index.database import Database, private_folder
 from rag.index.locks import exclusive
@@ -20,7 +21,7 @@ from rag.ingest import Job, Shelf
 from rag.pdf import inspect
 from rag.pdf.client import Limits
 from rag.protocols import Cancelled, Embedder, OnProgress
-from rag.types import CharRange, Document, DocumentId, Hit, IngestProgress, IntakeReport, Outline, Passage
+from rag.types import Document, DocumentId, Hit, IngestProgress
 
 VectorUse = Literal["wait", "if_loaded", "never"]
 
@@ -33,7 +34,7 @@ def _never() -> bool:
     return False
 
 
-class Library:
+class Library(Contents):
     """A folder with the PDFs, their text, index and vectors; for its owner only (0700, files 0600).
 
     Usable from several threads and several processes at once. Close it after use.
@@ -84,6 +85,30 @@ class Library:
         cancelled = cancelled or _never
         job = Job(path, ingest.file_hash(path, cancelled), password, on_progress or _ignore, cancelled)
         return self._complete(job)
+
+    def recognise(
+        self,
+        document_id: DocumentId,
+        pages: Sequence[int] | None = None,
+        on_progress: OnProgress | None = None,
+        cancelled: Cancelled | None = None,
+    ) -> Document:
+        """Reads scanned pages (6 s each on a calm core) and takes the document in anew with their text. The stored
+        copy is another file afterwards: its citations are marked like those of any text.
+
+        Args:
+            pages: None for all scans and pages whose letters mean nothing.
+
+        Errors: DocumentError of kind "recognition", IntakeCancelled (pages that were read are kept).
+        """
+        document = self.document(document_id)
+        job = self._job(document, on_progress, cancelled)
+        with exclusive(self._lock(document.sha256), job.cancelled):
+            wanted = sorted(set(pages)) if pages is not None else list(document.unreadable_pages)
+            if wanted:
+                recognition.recognise(self._shelf, job, document, wanted)
+                self._finish(job, document_id)
+        return self.document(document_id)
 
     def embed_missing(self, on_progress: OnProgress | None = None, cancelled: Cancelled | None = None) -> None:
         """Completes every document that is not in the trash: unfinished imports, and missing vectors."""
@@ -141,17 +166,6 @@ class Library:
 
     # Catalogue
 
-    def documents(self, include_trashed: bool = False) -> list[Document]:
-        """In the order they were added."""
-        return self._documents("1" if include_trashed else "trashed IS NULL")
-
-    def document(self, document_id: DocumentId) -> Document:
-        """Errors: DocumentError of kind "unknown_document"."""
-        found = self._documents("id = ?2", document_id)
-        if not found:
-            raise records.unknown(document_id)
-        return found[0]
-
     def find(self, key: str | Path) -> Document:
         """A document by name, path of the original or the copy, or SHA-256 (or its first 8 or more digits)."""
         text = str(key)
@@ -180,13 +194,10 @@ class Library:
             with self._shelf.db.transaction():
                 records.remove_document(self._shelf.db, document_id)
             self._shelf.vectors.remove(document.sha256)
-            document.path.unlink(missing_ok=True)
+            for copy in self._shelf.files.glob(f"{document.sha256}.*pdf"):
+                copy.unlink(missing_ok=True)
             with suppress(PermissionError):  # Windows keeps open files
                 self._lock(document.sha256).unlink(missing_ok=True)
-
-    def _documents(self, where: str, *values: object) -> list[Document]:
-        embedder = self._shelf.embedder.name if self._shelf.embedder else ""
-        return records.documents(self._shelf.db, self._shelf.files, embedder, where, values)
 
     def _by_hash(self, sha256: str) -> Document | None:
         found = self._documents("sha256 = ?2", sha256)
@@ -195,67 +206,6 @@ class Library:
     def _set_trashed(self, document_id: DocumentId, when: float | None) -> None:
         with self._shelf.db.transaction():
             self._shelf.db.run("UPDATE documents SET trashed = ? WHERE id = ?", (when, document_id))
-
-    # Contents
-
-    def report(self, document_id: DocumentId) -> IntakeReport:
-        """What intake made of each page."""
-        pages = records.page_reports(self._shelf.db, document_id)
-        return IntakeReport(self.document(document_id), tuple(pages))
-
-    def outline(self, document_id: DocumentId) -> list[Outline]:
-        return records.outline(self._shelf.db, document_id)
-
-    def page_label(self, document_id: DocumentId, page_index: int) -> str:
-        """The printed label; the file's page number (from 1) where the PDF has none."""
-        row = self._shelf.db.row(
-            "SELECT label FROM labels WHERE document_id = ? AND page_index = ?", (document_id, page_index)
-        )
-        return str(row["label"]) if row else str(page_index + 1)
-
-    def page_text(self, document_id: DocumentId, page_index: int) -> str:
-        """The page's text with hyphenated words joined and ligatures expanded; empty if there is none."""
-        row = self._shelf.db.row(
-            "SELECT text FROM pages WHERE document_id = ? AND page_index = ?", (document_id, page_index)
-        )
-        return str(row["text"]) if row else ""
-
-    def passages(self, document_id: DocumentId) -> list[Passage]:
-        """All passages in reading order."""
-        return records.passages(self._shelf.db, "document_id = ?", (document_id,))
-
-    def passage(self, passage_id: int) -> Passage:
-        found = records.passages(self._shelf.db, "id = ?", (passage_id,))
-        if not found:
-            why = "Its document was removed or read anew."
-            raise DocumentError("This passage is no longer there.", why, "Ask again.", "unknown_document")
-        return found[0]
-
-    def neighbours(self, passage: Passage) -> list[Passage]:
-        """The passages right after and right before one, in this order."""
-        near = (passage.document_id, passage.index - 1, passage.index + 1)
-        found = records.passages(self._shelf.db, "document_id = ? AND ordinal IN (?, ?)", near)
-        return found[::-1]
-
-    def first_part(self, passage: Passage) -> str:
-        """The passage's text as far as it stands on its first page."""
-        return passage.text[: records.passage_pieces(self._shelf.db, passage.id)[0].count]
-
-    def whole(self, document_id: DocumentId) -> str:
-        """The document's text in reading order, for a prompt."""
-        return whole_document_text(self.document(document_id), self.passages(document_id))
-
-    def ranges(self, passage: Passage, start: int, count: int) -> tuple[CharRange, ...]:
-        """Where `count` characters from `start` of the passage's text stand, one range per page."""
-        found: list[CharRange] = []
-        offset = 0
-        for piece in records.passage_pieces(self._shelf.db, passage.id):
-            first, last = max(start, offset), min(start + count, offset + piece.count)
-            if first < last:
-                at = piece.start + first - offset
-                found.append(records.locate(self._shelf.db, passage.document_id, piece.page_index, at, last - first))
-            offset += piece.count + 1
-        return tuple(found)
 
     # Search
 

@@ -14,7 +14,7 @@ from typing import Literal, NewType
 DocumentId = NewType("DocumentId", int)
 DocumentState = Literal["importing", "words", "ready", "trashed"]
 PageKind = Literal["text", "scan", "mixed", "garbled", "empty"]
-IngestPhase = Literal["copy", "text", "words", "vectors", "done"]
+IngestPhase = Literal["copy", "recognise", "text", "words", "vectors", "done"]
 Verdict = Literal["exact", "altered", "matched", "not_found"]
 
 
@@ -129,7 +129,7 @@ class Outline:
 
 @dataclass(frozen=True)
 class IngestProgress:
-    """`done` of `total` pages (for "vectors": of windows, for "copy": of bytes)."""
+    """`done` of `total` pages (of scanned ones for "recognise", of windows for "vectors", of bytes for "copy")."""
 
     path: Path
     document_id: DocumentId | None

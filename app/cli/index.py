@@ -15,7 +15,7 @@ from rag.types import Document, Hit, IngestProgress, PageReport
 
 def run(options: Namespace, console: Console) -> None:
     with open_session(console) as session:
-        actions = {"add": _add, "ls": _ls, "report": _report, "search": _search, "evaluate": _evaluate}
+        actions = {"add": _add, "ls": _ls, "report": _report, "ocr": _ocr, "search": _search, "evaluate": _evaluate}
         actions[options.action](options, console, session)
 
 
@@ -63,6 +63,18 @@ def _report(options: Namespace, console: Console, session: Session) -> None:
     for page in report.pages:
         reason = f"  {page.reason}" if page.reason else ""
         console.text(f"{page.page_index:>5}  {page.label:>6}  {page.kind:<8} {page.characters:>7,}{reason}")
+
+
+def _ocr(options: Namespace, console: Console, session: Session) -> None:
+    """Reads a document's scanned pages; from then on they are searched and cited like the others."""
+
+    def shown(p: IngestProgress) -> None:
+        console.progress(f"{p.path.name}: {p.phase} {p.done:,} of {p.total:,}")
+
+    document = session.workspace.library.recognise(_document(session, options.file).id, None, shown)
+    console.clear()
+    console.result({"documents": [document_json(document)]})
+    _print(console, [document])
 
 
 def _document(session: Session, name: str) -> Document:

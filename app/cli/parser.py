@@ -91,6 +91,8 @@ def _add_index(commands: Commands) -> None:
     _command(actions, "ls", "List the documents")
     report = _command(actions, "report", "What could be read of each page")
     report.add_argument("file", metavar="FILE", help="a PDF file, or the name of a document")
+    ocr = _command(actions, "ocr", "Read the scanned pages of a document (needs the extra 'ocr')")
+    ocr.add_argument("file", metavar="FILE", help="a PDF file, or the name of a document")
     search = _command(actions, "search", "Find passages")
     search.add_argument("text", metavar="TEXT")
     search.add_argument("--document", action="append", metavar="NAME", help="only in this one (repeatable)")

@@ -91,7 +91,16 @@ CREATE VIRTUAL TABLE window_words USING fts5(
     heading, text, content='window_texts', content_rowid='id', tokenize="porter unicode61 remove_diacritics 2");
 """
 
-STEPS: tuple[str, ...] = (FIRST,)
+RECOGNISED = """
+CREATE TABLE recognised (
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    page_index INTEGER NOT NULL,
+    words TEXT NOT NULL,
+    PRIMARY KEY (document_id, page_index)
+) WITHOUT ROWID;
+"""
+
+STEPS: tuple[str, ...] = (FIRST, RECOGNISED)
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rag.chunk import Chunk, Piece
 from rag.errors import DocumentError
@@ -98,6 +99,25 @@ def remove_passages(db: Database, document_id: DocumentId) -> None:
     )
     db.run("DELETE FROM windows WHERE document_id = ?", (document_id,))
     db.run("DELETE FROM passages WHERE document_id = ?", (document_id,))
+
+
+def remove_pages(db: Database, document_id: DocumentId, pages: Iterable[int]) -> None:
+    """Takes pages out of the table and the full-text indexes."""
+    chosen = (document_id, json.dumps(list(pages)))
+    where = "document_id = ? AND page_index IN (SELECT value FROM json_each(?))"
+    for table in ("page_words", "page_parts"):
+        db.run(
+            f"INSERT INTO {table} ({table}, rowid, text) SELECT 'delete', id, text FROM pages WHERE {where}"
+            " AND text != ''",
+            chosen,
+        )
+    db.run(f"DELETE FROM pages WHERE {where}", chosen)
+
+
+def recognised(db: Database, document_id: DocumentId) -> dict[int, list[list[Any]]]:
+    """Words of the pages that were recognised, as `rag.pdf.recognise_worker` gives them."""
+    rows = db.tuples("SELECT page_index, words FROM recognised WHERE document_id = ?", (document_id,))
+    return {page: json.loads(words) for page, words in rows}
 
 
 def remove_document(db: Database, document_id: DocumentId) -> None:

@@ -131,6 +131,11 @@ class VectorFiles:
             self._known[document_id, embedder] = known
         return known
 
+    def forget(self, document_id: DocumentId) -> None:
+        """Drops what is kept in memory about a document whose windows were cut anew."""
+        for key in [key for key in self._known if key[0] == document_id]:
+            del self._known[key]
+
     def remove(self, sha256: str) -> None:
         for path in self._folder.glob(f"{sha256}.*.f16"):
             path.unlink(missing_ok=True)

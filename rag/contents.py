@@ -1,0 +1,89 @@
+"""What the library holds: documents, their pages, passages and where they stand."""
+
+from __future__ import annotations
+
+from rag.context import whole_document_text
+from rag.errors import DocumentError
+from rag.index import records
+from rag.ingest import Shelf
+from rag.types import CharRange, Document, DocumentId, IntakeReport, Outline, Passage
+
+
+class Contents:
+    """Reading access to a shelf; the part of `rag.Library` that changes nothing."""
+
+    _shelf: Shelf
+
+    def documents(self, include_trashed: bool = False) -> list[Document]:
+        """In the order they were added."""
+        return self._documents("1" if include_trashed else "trashed IS NULL")
+
+    def document(self, document_id: DocumentId) -> Document:
+        """Errors: DocumentError of kind "unknown_document"."""
+        found = self._documents("id = ?2", document_id)
+        if not found:
+            raise records.unknown(document_id)
+        return found[0]
+
+    def report(self, document_id: DocumentId) -> IntakeReport:
+        """What intake made of each page."""
+        pages = records.page_reports(self._shelf.db, document_id)
+        return IntakeReport(self.document(document_id), tuple(pages))
+
+    def outline(self, document_id: DocumentId) -> list[Outline]:
+        return records.outline(self._shelf.db, document_id)
+
+    def page_label(self, document_id: DocumentId, page_index: int) -> str:
+        """The printed label; the file's page number (from 1) where the PDF has none."""
+        row = self._shelf.db.row(
+            "SELECT label FROM labels WHERE document_id = ? AND page_index = ?", (document_id, page_index)
+        )
+        return str(row["label"]) if row else str(page_index + 1)
+
+    def page_text(self, document_id: DocumentId, page_index: int) -> str:
+        """The page's text with hyphenated words joined and ligatures expanded; empty if there is none."""
+        row = self._shelf.db.row(
+            "SELECT text FROM pages WHERE document_id = ? AND page_index = ?", (document_id, page_index)
+        )
+        return str(row["text"]) if row else ""
+
+    def passages(self, document_id: DocumentId) -> list[Passage]:
+        """All passages in reading order."""
+        return records.passages(self._shelf.db, "document_id = ?", (document_id,))
+
+    def passage(self, passage_id: int) -> Passage:
+        found = records.passages(self._shelf.db, "id = ?", (passage_id,))
+        if not found:
+            why = "Its document was removed or read anew."
+            raise DocumentError("This passage is no longer there.", why, "Ask again.", "unknown_document")
+        return found[0]
+
+    def neighbours(self, passage: Passage) -> list[Passage]:
+        """The passages right after and right before one, in this order."""
+        near = (passage.document_id, passage.index - 1, passage.index + 1)
+        found = records.passages(self._shelf.db, "document_id = ? AND ordinal IN (?, ?)", near)
+        return found[::-1]
+
+    def first_part(self, passage: Passage) -> str:
+        """The passage's text as far as it stands on its first page."""
+        return passage.text[: records.passage_pieces(self._shelf.db, passage.id)[0].count]
+
+    def whole(self, document_id: DocumentId) -> str:
+        """The document's text in reading order, for a prompt."""
+        return whole_document_text(self.document(document_id), self.passages(document_id))
+
+    def ranges(self, passage: Passage, start: int, count: int) -> tuple[CharRange, ...]:
+        """Where `count` characters from `start` of the passage's text stand, one range per page."""
+        found: list[CharRange] = []
+        offset = 0
+        for piece in records.passage_pieces(self._shelf.db, passage.id):
+            first, last = max(start, offset), min(start + count, offset + piece.count)
+            if first < last:
+                at = piece.start + first - offset
+                found.append(records.locate(self._shelf.db, passage.document_id, piece.page_index, at, last - first))
+            offset += piece.count + 1
+        return tuple(found)
+
+    def _documents(self, where: str, *values: object) -> list[Document]:
+        embedder = self._shelf.embedder.name if self._shelf.embedder else ""
+        return records.documents(self._shelf.db, self._shelf.files, embedder, where, values)
