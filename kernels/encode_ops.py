@@ -71,7 +71,7 @@ class _Checker:
 
 
 def _row(
-    kind: type, reals: tuple[float, float, float] = (0.0, 1.0, 0.0), more: tuple[int, ...] = (), **columns: int
+    kind: type, reals: tuple[float, float, float] = (0.0, 1.0, 0.0), more: tuple[int, ...] = (), /, **columns: int
 ) -> Any:
     names = ("out", "src", "weight", "extra", "index")
     ints = [_KINDS[kind], *(columns.get(n, -1) for n in names)]
@@ -142,12 +142,15 @@ def _sigmoid_gate(c: _Checker, op: p.SigmoidGate) -> Any:
 def _kv_write(c: _Checker, op: p.KvWrite) -> Any:
     layer = c.layer(op.layer)
     c.buffer(op.k, layer.kv_heads * layer.head_dim_k)
-    c.buffer(op.v, layer.kv_heads * layer.head_dim_v)
+    if layer.head_dim_v or op.v != -1:
+        c.buffer(op.v, layer.kv_heads * layer.head_dim_v)
     return _row(p.KvWrite, src=op.k, extra=op.v, index=op.layer)
 
 
 def _attention(c: _Checker, op: p.Attention) -> Any:
     layer = c.layer(op.layer)
+    if not layer.head_dim_v:
+        c.fail(f"KV layer {op.layer} stores no V")
     if op.heads % layer.kv_heads:
         c.fail(f"{op.heads} heads do not divide into {layer.kv_heads} KV heads")
     c.buffer(op.q, op.heads * layer.head_dim_k)
@@ -157,6 +160,27 @@ def _attention(c: _Checker, op: p.Attention) -> Any:
     sinks = -1 if op.sinks is None else c.vector(op.sinks, op.heads)
     columns = {"out": op.out, "src": op.q, "extra": sinks, "index": op.layer}
     return _row(p.Attention, (0.0, op.scale, op.softcap), **columns, heads=op.heads, flag=op.window)
+
+
+def _mla_attention(c: _Checker, op: p.MlaAttention) -> Any:
+    layer = c.layer(op.layer)
+    rope = layer.head_dim_k - op.kv_lora
+    if layer.kv_heads != 1 or layer.head_dim_v or rope < 0 or min(op.kv_lora, op.nope, op.value_dim) <= 0:
+        c.fail(f"KV layer {op.layer} does not hold latent rows of {op.kv_lora} channels and a rotated key")
+    if layer.type_k == "q8" and op.kv_lora % 32:
+        c.fail(f"{op.kv_lora} latent channels cannot be stored as q8")
+    c.buffer(op.q, op.heads * (op.nope + rope))
+    c.buffer(op.out, op.heads * op.value_dim)
+    if op.out == op.q:
+        c.fail("output and query are the same buffer")
+    shape_k = (op.kv_lora, op.nope) if op.k_transposed else (op.nope, op.kv_lora)
+    for head in range(op.heads):
+        for index, (rows, cols) in ((op.k_b + head, shape_k), (op.v_b + head, (op.value_dim, op.kv_lora))):
+            if c.tensor(index, cols).rows != rows:
+                c.fail(f"tensor {index} has {c.tensor(index).rows} rows, not {rows}")
+    columns = {"out": op.out, "src": op.q, "weight": op.k_b, "extra": op.v_b, "index": op.layer}
+    columns |= {"heads": op.heads, "head_dim": op.kv_lora, "flag": int(op.k_transposed)}
+    return _row(p.MlaAttention, (0.0, op.scale, 0.0), (op.nope, rope, op.value_dim), **columns)
 
 
 def _gated(c: _Checker, op: p.Gated) -> Any:
@@ -223,4 +247,5 @@ _ENCODERS: dict[type, Any] = {
     p.SigmoidGate: _sigmoid_gate,
     p.Route: _route,
     p.Experts: _experts,
+    p.MlaAttention: _mla_attention,
 }

@@ -122,6 +122,9 @@ def _plane(offset: int, heads: int, page_tokens: int, dim: int, kv_type: str) ->
 
 
 def _layer_row(layer: p.KvLayerLayout, page_tokens: int) -> list[int]:
+    if layer.head_dim_v == 0:
+        plane = _plane(layer.k_offset, layer.kv_heads, page_tokens, layer.head_dim_k, layer.type_k)
+        return [*plane[:2], 0, 0, layer.kv_heads, layer.head_dim_k, 0, plane[2], 0]
     k, k_scales, type_k = _plane(layer.k_offset, layer.kv_heads, page_tokens, layer.head_dim_k, layer.type_k)
     v, v_scales, type_v = _plane(layer.v_offset, layer.kv_heads, page_tokens, layer.head_dim_v, layer.type_v)
     return [k, k_scales, v, v_scales, layer.kv_heads, layer.head_dim_k, layer.head_dim_v, type_k, type_v]

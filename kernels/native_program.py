@@ -79,6 +79,7 @@ class NativeProgram:
         hidden = np.empty((outputs, self.program.channels if self._has_head else 0), np.float32)
         completed = self._executor.step(
             batch.tokens,
+            batch.roles,
             batch.seq_rows,
             batch.seq_start,
             batch.pages,

@@ -41,7 +41,9 @@ def experts(
     for bias in (weights.gate_bias, weights.up_bias, weights.down_bias):
         places.append(None if bias is None else len(tensors))
         tensors += [] if bias is None else [Weight.f32(bias)]
-    op = Experts(2, 0, 1, count, used, 0, count, 2 * count, *places, activation, add_to is not None, scale)
+    gate, up, down = places
+    first = 2, 0, 1, count, used, 0, count, 2 * count
+    op = Experts(*first, gate, up, down, activation, add_to is not None, scale)
     given = {0: x, 1: np.concatenate([ids, shares], 1).astype(np.float32)}
     if add_to is not None:
         given[2] = add_to

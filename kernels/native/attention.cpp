@@ -168,8 +168,23 @@ static void write_out(const AttentionArgs& args, const AttentionUnit& unit, int 
     for (int d = 0; d < dim; d++) out[d] = total[d] * inverse;
 }
 
-static void clear_totals(float* total, int queries, int width) {
+void clear_totals(float* total, int queries, int width) {
     for (int q = 0; q < queries; q++) total[(size_t)q * (width + 2) + width] = kNone;
+}
+
+// One partition, merged into `totals` [queries, value_width + 2].
+void attend_part(const AttentionArgs& args, const AttentionUnit& unit, int part, float* totals, uint8_t* scratch) {
+    size_t bytes;
+    const Workspace ws = carve(args, unit.rows, scratch, &bytes);
+    const int row = value_width(args) + 2;
+    gather_queries(args, unit, ws.queries);
+    attend_partition(args, unit, part, ws);
+    for (int q = 0; q < unit.rows * group_of(args); q++) merge(totals + (size_t)q * row, ws.part + (size_t)q * row, row - 2);
+}
+
+void write_totals(const AttentionArgs& args, const AttentionUnit& unit, const float* totals) {
+    const int row = value_width(args) + 2;
+    for (int q = 0; q < unit.rows * group_of(args); q++) write_out(args, unit, q, totals + (size_t)q * row);
 }
 
 void attend(const AttentionArgs& args, const AttentionUnit& unit, uint8_t* scratch) {

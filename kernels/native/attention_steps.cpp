@@ -7,6 +7,7 @@
 namespace pk {
 
 AttentionArgs Executor::attention_args(const Op& op) const {
+    if (op.kind == OpKind::MlaAttention) return absorbed_attention(op);
     const KvLayer& layer = program_.kv_layers[op.index];
     const Buffer& q = buffers_[op.src];
     const Buffer& out = buffers_[op.out];
@@ -18,7 +19,8 @@ AttentionArgs Executor::attention_args(const Op& op) const {
 static bool same_plan(const ProgramData& p, const Op& a, const Op& b) {
     const KvLayer& x = p.kv_layers[a.index];
     const KvLayer& y = p.kv_layers[b.index];
-    return a.heads == b.heads && a.flag == b.flag && x.k.heads == y.k.heads && x.k.head_dim == y.k.head_dim &&
+    return a.kind == b.kind && a.heads == b.heads && a.head_dim == b.head_dim && a.flag == b.flag &&
+           x.k.heads == y.k.heads && x.k.head_dim == y.k.head_dim &&
            x.v.head_dim == y.v.head_dim;
 }
 
@@ -40,7 +42,7 @@ void Executor::activate_attention(const Phase& phase) {
 void Executor::add_block(const Op& op, int sequence, int row, int rows, AttentionPlan& plan, bool split) {
     const AttentionArgs args = attention_args(op);
     const int position = row_position_[row], last = position + rows - 1;
-    const int oldest = op.flag > 0 ? std::max(0, position - op.flag + 1) : 0;
+    const int oldest = args.window > 0 ? std::max(0, position - args.window + 1) : 0;
     const int begin = oldest / kPartition, end = last / kPartition + 1;
     AttentionUnit unit{batch_.pages + static_cast<size_t>(sequence) * batch_.max_pages, row, rows, position, 0,
                        begin, end, nullptr};
@@ -69,12 +71,13 @@ AttentionPlan Executor::build_attention(const Op& op) {
     const int most = kernels_->attention_rows(op.heads / args.k.heads);
     int blocks = 0;
     for (int s = 0; s < batch_.sequences; s++)
-        blocks += (batch_.seq_rows[s + 1] - batch_.seq_rows[s] + most - 1) / most;
+        for (const RowRun& run : attending_rows(op, s)) blocks += (run.rows + most - 1) / most;
     const bool split = blocks * args.k.heads < 8 * pool_.threads();
     AttentionPlan plan;
     for (int s = 0; s < batch_.sequences; s++)
-        for (int row = batch_.seq_rows[s]; row < batch_.seq_rows[s + 1]; row += most)
-            add_block(op, s, row, std::min(most, batch_.seq_rows[s + 1] - row), plan, split);
+        for (const RowRun& run : attending_rows(op, s))
+            for (int row = run.row; row < run.row + run.rows; row += most)
+                add_block(op, s, row, std::min(most, run.row + run.rows - row), plan, split);
     plan.scratch = kernels_->attention_scratch(args, std::min(most, batch_.rows));
     return plan;
 }

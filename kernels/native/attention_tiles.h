@@ -114,18 +114,18 @@ static inline void multiply(const Product& p, int m, int n) {
 template <int TYPE>
 static inline vf load_stored(const uint8_t* page, const KvPlane& plane, size_t row, int d) {
     const uint8_t* data = page + plane.offset;
-    const size_t at = row * plane.head_dim + d;
+    const size_t at = row * plane.row_channels + d;
     if (TYPE == kKvF32) return vload((const float*)data + at);
     if (TYPE == kKvF16) return vload_half((const uint16_t*)data + at);
     if (TYPE == kKvBF16) return vload_bf16((const uint16_t*)data + at);
-    const uint16_t* scales = (const uint16_t*)(page + plane.scale_offset) + row * (plane.head_dim / kBlock);
+    const uint16_t* scales = (const uint16_t*)(page + plane.scale_offset) + row * (plane.row_channels / kBlock);
     return vmul(vload_i8((const int8_t*)data + at), vset(half_to_float(scales[d / kBlock])));
 }
 
 template <int TYPE>
 static inline float load_one(const uint8_t* page, const KvPlane& plane, size_t row, int d) {
     const uint8_t* data = page + plane.offset;
-    const size_t at = row * plane.head_dim + d;
+    const size_t at = row * plane.row_channels + d;
     if (TYPE == kKvF32) return ((const float*)data)[at];
     if (TYPE == kKvF16) return half_to_float(((const uint16_t*)data)[at]);
     return bf16_to_float(((const uint16_t*)data)[at]);  // q8 head widths are multiples of 32

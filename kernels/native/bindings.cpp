@@ -47,7 +47,7 @@ pk::Op decode_op(const Array2<int64_t>& ints, const Array2<double>& reals, size_
 pk::KvLayer decode_layer(const Array2<int64_t>& table, size_t i, int page_tokens) {
     const auto plane = [&](int offset, int scales, int dim, int type) {
         return pk::KvPlane{static_cast<size_t>(table(i, offset)), static_cast<size_t>(table(i, scales)),
-                           at(table, i, type), at(table, i, 4), at(table, i, dim), page_tokens};
+                           at(table, i, type), at(table, i, 4), at(table, i, dim), page_tokens, at(table, i, dim)};
     };
     return pk::KvLayer{plane(0, 1, 5, 7), plane(2, 3, 6, 8)};
 }
@@ -68,11 +68,12 @@ public:
         : executor_(decode(std::move(widths), tensors, layers, ropes, ops, reals, page_tokens, vocabulary, channels),
                     threads, pk::find_level(isa)) {}
 
-    bool step(Array1<int32_t> tokens, Array1<int32_t> seq_rows, Array1<int32_t> seq_start, Array2<uint64_t> pages,
+    bool step(Array1<int32_t> tokens, Array1<uint8_t> roles, Array1<int32_t> seq_rows, Array1<int32_t> seq_start, Array2<uint64_t> pages,
               Array1<uint8_t> seq_write, Array1<int32_t> out_rows, Array1<uint8_t> cancel, FloatRows logits,
               FloatRows hidden) {
         pk::BatchView batch;
         batch.tokens = tokens.data();
+        batch.roles = roles.data();
         batch.rows = static_cast<int>(tokens.shape(0));
         batch.seq_rows = seq_rows.data();
         batch.seq_start = seq_start.data();

@@ -38,7 +38,7 @@ void Executor::fill(float value) {
         fill_quantised(buffer.singles);
     }
     for (const Quantised* q : {&pairs_.input, &pairs_.hidden}) fill_quantised(*q);
-    for (const Arena* arena : {&pairs_.source, &pairs_.opened}) fill_arena(*arena);
+    for (const Arena* arena : {&pairs_.source, &pairs_.opened, &absorbed_, &latent_sums_}) fill_arena(*arena);
     for (const Arena& arena : scratch_) fill_arena(arena);
     for (const Arena& arena : rope_tables_) fill_arena(arena);
     fill_arena(partials_);
@@ -67,6 +67,7 @@ bool Executor::step(const BatchView& batch) {
     batch_ = batch;
     reserve(batch.rows);
     index_rows();
+    plan_mla();
     return run(false);
 }
 
@@ -117,6 +118,7 @@ bool Executor::run(bool only_head) {
     for (const Phase& phase : phases_) {
         if (only_head && !phase.on_outputs) continue;
         if (phase.kind == Phase::Attend || phase.kind == Phase::Merge) activate_attention(phase);
+        else if (phase.kind >= Phase::MlaAbsorb && phase.kind <= Phase::MlaPrompt) activate_mla(phase);
         else activate(phase);
     }
     place_partials();
@@ -136,6 +138,9 @@ void Executor::reserve_scratch() {
             for (const Op& op : active.phase->ops)
                 bytes = std::max(bytes, kernels_->linear_scratch(program_.tensors[op.weight].cols, batch_.rows));
         if (active.phase->kind == Phase::ExpertOpen) bytes = std::max(bytes, expert_scratch(active.phase->ops[0]));
+        if (active.phase->kind >= Phase::MlaAbsorb && active.phase->kind <= Phase::MlaPrompt)
+            bytes = std::max(bytes, kernels_->mla_scratch(mla_args(active.phase->ops[0]), batch_.rows,
+                                                          heads_per_unit(active.phase->ops[0])));
         if (active.attention) bytes = std::max(bytes, active.attention->scratch);
     }
     for (Arena& arena : scratch_) arena.reserve(bytes);
@@ -195,6 +200,9 @@ void Executor::run_unit(const Active& active, int unit, int thread) {
             kernels_->merge_partials(attention_args(active.phase->ops[0]), merge, merge.part_begin, merge.part_end);
             break;
         }
+        case Phase::MlaAbsorb:
+        case Phase::MlaValues:
+        case Phase::MlaPrompt: run_mla(*active.phase, unit, thread); break;
         default: run_experts(*active.phase, unit, thread);
     }
 }

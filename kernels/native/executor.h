@@ -25,6 +25,11 @@ struct Buffer {
 // Floats of a row, so that every row starts on a cache line.
 inline size_t padded(size_t width) { return (width + 15) / 16 * 16; }
 
+struct RowRun {              // consecutive rows
+    int row;
+    int rows;
+};
+
 struct AttentionPlan {
     std::vector<AttentionUnit> units;
     std::vector<AttentionUnit> merges;
@@ -87,6 +92,15 @@ private:
     void write_kv(const Op& op, int row);
     LinearArgs linear_args(const Op& op, int rows) const;
     AttentionArgs attention_args(const Op& op) const;
+    AttentionArgs absorbed_attention(const Op& op) const;
+    std::vector<RowRun> attending_rows(const Op& op, int sequence) const;
+    std::vector<RowRun> runs_of_role(int sequence, int role) const;
+    MlaArgs mla_args(const Op& op) const;
+    int heads_per_unit(const Op& op) const;
+    MlaUnit prompt_unit(const Op& op, int unit) const;
+    void plan_mla();
+    void activate_mla(const Phase& phase);
+    void run_mla(const Phase& phase, int unit, int thread);
     bool cancelled() const { return batch_.cancel && *batch_.cancel; }
 
     ProgramData program_;
@@ -99,6 +113,9 @@ private:
     std::vector<Arena> rope_tables_;      // cosines then sines, [rows, dims / 2] each
     Arena partials_;
     ExpertPairs pairs_;
+    Arena absorbed_, latent_sums_;         // [rows, heads, kv_lora + rope], [rows, heads, kv_lora]
+    std::vector<int> generated_;           // rows of role 1
+    std::vector<RowRun> prompt_runs_;      // of role 0, by sequence
     int reserved_rows_ = 0;
 
     BatchView batch_;

@@ -26,6 +26,10 @@ struct KernelTable {
     void (*linear_strip)(const LinearArgs&, int strip, uint8_t* scratch);
     void (*attend)(const AttentionArgs&, const AttentionUnit&, uint8_t* scratch);
     void (*merge_partials)(const AttentionArgs&, const AttentionUnit&, int first_part, int last_part);
+    size_t (*mla_scratch)(const MlaArgs&, int rows, int heads);
+    void (*mla_absorb)(const MlaArgs&, int head, const int* rows, int count, uint8_t* scratch);
+    void (*mla_values)(const MlaArgs&, int head, const int* rows, int count, uint8_t* scratch);
+    void (*mla_prompt)(const MlaArgs&, const MlaUnit&, uint8_t* scratch);
 };
 
 const KernelTable* table_portable();

@@ -80,4 +80,13 @@ void linear_float_strip(const LinearArgs&, int strip, uint8_t* scratch);
 void linear_quant_strip(const LinearArgs&, int strip, uint8_t* scratch);
 void attend(const AttentionArgs&, const AttentionUnit&, uint8_t* scratch);
 void merge_partials(const AttentionArgs&, const AttentionUnit&, int first_part, int last_part);
+void clear_totals(float* total, int queries, int width);
+void attend_part(const AttentionArgs&, const AttentionUnit&, int part, float* totals, uint8_t* scratch);
+void write_totals(const AttentionArgs&, const AttentionUnit&, const float* totals);
+AttentionArgs mla_head_attention(const MlaArgs&, int head);
+size_t mla_page_bytes(const MlaArgs&);
+size_t mla_scratch(const MlaArgs&, int rows, int heads);
+void mla_absorb(const MlaArgs&, int head, const int* rows, int count, uint8_t* scratch);
+void mla_values(const MlaArgs&, int head, const int* rows, int count, uint8_t* scratch);
+void mla_prompt(const MlaArgs&, const MlaUnit&, uint8_t* scratch);
 PK_END

@@ -28,6 +28,7 @@ private:
             case OpKind::Linear: add_linear(op); break;
             case OpKind::Attention: add_attention(op); break;
             case OpKind::Experts: add_experts(op); break;
+            case OpKind::MlaAttention: add_mla(op); break;
             case OpKind::Head: add_head(op); break;
             default: add_row_op(op);
         }
@@ -65,6 +66,12 @@ private:
     void add_attention(const Op& op) {
         phase(Phase::Attend, true).ops.push_back(op);
         phase(Phase::Merge, true).ops.push_back(op);
+        quantised_buffers_.erase(op.out);
+    }
+
+    void add_mla(const Op& op) {
+        for (Phase::Kind kind : {Phase::MlaAbsorb, Phase::Attend, Phase::Merge, Phase::MlaValues, Phase::MlaPrompt})
+            phase(kind, true).ops.push_back(op);
         quantised_buffers_.erase(op.out);
     }
 

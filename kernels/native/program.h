@@ -30,6 +30,8 @@ struct Op {
 // (input) and down (hidden) want of their source.
 enum ExpertColumn { kRoute, kGateBias, kUpBias, kDownBias, kAccumulate, kNeedsFloats, kNeedsInput, kNeedsHidden };
 
+enum MlaColumn { kNope, kRope, kValueDim };
+
 struct KvLayer {
     KvPlane k, v;
 };
@@ -54,6 +56,7 @@ struct ProgramData {
 
 struct BatchView {
     const int32_t* tokens = nullptr;
+    const uint8_t* roles = nullptr;   // 1: generated
     int rows = 0;
     const int32_t* seq_rows = nullptr;
     const int32_t* seq_start = nullptr;
@@ -70,7 +73,8 @@ struct BatchView {
 
 // Consecutive operations that need no barrier between them.
 struct Phase {
-    enum Kind { Rows, Linears, Attend, Merge, ExpertGather, ExpertOpen, ExpertQuantise, ExpertClose } kind;
+    enum Kind { Rows, Linears, Attend, Merge, MlaAbsorb, MlaValues, MlaPrompt,
+                ExpertGather, ExpertOpen, ExpertQuantise, ExpertClose } kind;
     bool on_outputs;          // works on out_rows, not on the batch rows
     std::vector<Op> ops;
 };

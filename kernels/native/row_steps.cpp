@@ -25,6 +25,7 @@ void Executor::write_kv(const Op& op, int row) {
     uint8_t* page = reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(pages[position / program_.page_tokens]));
     const KvLayer& layer = program_.kv_layers[op.index];
     kernels_->store_kv(buffers_[op.src].row(row), layer.k, page, position % program_.page_tokens);
+    if (op.extra < 0) return;
     kernels_->store_kv(buffers_[op.extra].row(row), layer.v, page, position % program_.page_tokens);
 }
 

@@ -75,6 +75,7 @@ struct KvPlane {             // K or V of one layer inside a page
     int32_t heads;
     int32_t head_dim;
     int32_t page_tokens;
+    int32_t row_channels;    // stored channels of a row; more than head_dim where V is the head of a latent K
 };
 
 struct AttentionArgs {
@@ -99,6 +100,34 @@ struct AttentionUnit {
     int kv_head;
     int part_begin, part_end;
     float* partial;          // null: write the output rows; else [queries][padded V width + 2] per partition
+};
+
+struct MlaArgs {
+    KvPlane plane;           // rows [c, k_pe]
+    const TensorView* k_b;   // one per head
+    const TensorView* v_b;
+    const float* q;          // [rows, heads, nope + rope]
+    size_t q_stride;
+    float* out;              // [rows, heads, value_dim]
+    size_t out_stride;
+    float* absorbed;         // [rows, heads, kv_lora + rope]
+    size_t absorbed_stride;
+    float* sums;             // [rows, heads, kv_lora]
+    size_t sums_stride;
+    int heads;
+    int kv_lora, nope, rope, value_dim;
+    bool k_transposed;
+    float scale;
+};
+
+// Consecutive prompt rows of one sequence for some heads.
+struct MlaUnit {
+    const uint64_t* pages;
+    int row;
+    int rows;
+    int position;
+    int head;
+    int heads;
 };
 
 }  // namespace pk

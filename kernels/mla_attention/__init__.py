@@ -1,0 +1,1 @@
+"""Latent attention (MLA), decompressed or absorbed by the role of a row."""
