@@ -29,11 +29,9 @@ class Keys:
         return self._gguf.metadata.get(self._prefix + suffix)
 
     def integer(self, suffix: str, default: int | None = None, low: int = 1, high: int = 1 << 31) -> int:
-        """An integer in [low, high]; without a default the key is required."""
+        """An integer in [low, high]; a default, often derived, must be one too. Without a default the key is required."""
         value = self.get(suffix)
-        if value is None and default is not None:
-            return default
-        return self._integer(suffix, value, low, high)
+        return self._integer(suffix, default if value is None else value, low, high)
 
     def per_layer(self, suffix: str, layers: int, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """One positive integer per layer: a single value for all, or an array of at least `layers` items."""

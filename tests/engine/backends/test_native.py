@@ -19,18 +19,24 @@ from engine.placement import plan_cpu
 from kernels.native_program import NativeProgram
 from tests.engine.parity import (
     DATA,
+    GEMMA_GAP,
+    GEMMA_LIMIT,
+    SURE_GAP,
     TWIN_LIMIT,
     Floats,
     Golden,
     all_logits,
     greedy,
     native_error,
+    parity_folder,
     relative_errors,
     sure_steps,
     twin_error,
 )
 
-FLOAT_MODELS = sorted(path.stem for path in (DATA / "models").glob("*-f32.gguf"))
+FLOAT_MODELS = sorted(
+    path.stem for path in (DATA / "models").glob("*.gguf") if not path.stem.startswith(("type-", "ds2-"))
+)
 
 
 @contextmanager
@@ -52,10 +58,12 @@ def llama_cpp_twin_error(golden: Golden, which: str) -> float:
 @pytest.mark.parametrize("name", FLOAT_MODELS)
 def test_float_weights_are_computed_in_float32(name: str) -> None:
     golden = Golden.load(DATA / "goldens" / f"{name}.npz")
+    gemma = "gemma" in name
     with native(DATA / "models" / f"{name}.gguf") as (backend, layout):
         for which in "AB":
-            assert twin_error(golden, which, all_logits(backend, layout, golden.tokens(which))) < TWIN_LIMIT
-        steps = sure_steps(golden)
+            logits = all_logits(backend, layout, golden.tokens(which))
+            assert twin_error(golden, which, logits) < (GEMMA_LIMIT if gemma else TWIN_LIMIT)
+        steps = sure_steps(golden, GEMMA_GAP if gemma else SURE_GAP)
         chosen = greedy(backend, layout, golden.tokens("A"), steps)
     assert steps >= 8
     np.testing.assert_array_equal(chosen, golden.exact("greedy_tok")[:steps])
@@ -67,6 +75,22 @@ def test_quantised_weights_round_no_worse_than_llama_cpp() -> None:
         logits = all_logits(backend, layout, golden.tokens("A"))
     assert native_error(golden, "A", logits) < golden.native_limit()
     assert twin_error(golden, "A", logits) < 1.2 * llama_cpp_twin_error(golden, "A")
+
+
+@pytest.mark.slow
+def test_quantised_families_and_types_are_mostly_closer_to_the_truth_than_llama_cpp() -> None:
+    """Over all reference files. In random mixtures of experts a rounding may choose another expert, which moves logits
+    by half: such files are outliers on either side, so the median decides."""
+    folder, ratios = parity_folder(), {}
+    for path in sorted((folder / "goldens" / "tiny").glob("*.npz")):
+        golden = Golden.load(path)
+        if "twin_logA" in golden.arrays:
+            with native(folder / "models" / "tiny" / f"{path.stem}.gguf") as (backend, layout):
+                logits = all_logits(backend, layout, golden.tokens("A"))
+            ratios[path.stem] = twin_error(golden, "A", logits) / llama_cpp_twin_error(golden, "A")
+    assert len(ratios) >= 40
+    assert np.median(list(ratios.values())) < 1
+    assert np.quantile(list(ratios.values()), 0.9) < 1.3, ratios
 
 
 def best_token_errors(golden: Golden, which: str, logits: Floats) -> tuple[float, float]:

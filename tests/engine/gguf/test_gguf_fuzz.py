@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import struct
+import time
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +17,11 @@ from engine.gguf import GgufFile, MetadataArray
 from engine.models.families import spec_from_gguf
 from engine.models.tensors import check_tensors
 from engine.tokenizer import Tokenizer
-from tests.engine.tiny_model import content, saved
+from tests.engine.gguf_bytes import ARRAY, BOOL, F32, STRING, U32
+from tests.engine.tiny_model import KEYS, WORDS, Changes, Shapes, content
 
-MUTANTS = 3000
+MUTANTS = 1000
+MANY = int(os.environ.get("PAGEKEEP_FUZZ_FILES", "10000"))
 EDGES = [
     0,
     1,
@@ -73,25 +78,82 @@ def read_everything(path: Path) -> None:
         tokenizer.decode(tokenizer.encode("ab ba<s>", special=True))
 
 
-def test_the_unchanged_model_is_read(tmp_path: Path) -> None:
-    read_everything(saved(tmp_path))
+def bases() -> list[bytes]:
+    """A dense model, a mixture of experts, one with a SentencePiece vocabulary, latent attention, sliding windows."""
+    experts: Shapes = {
+        f"blk.{layer}.ffn_{part}": shape
+        for layer in range(2)
+        for part, shape in {
+            "gate.weight": None,
+            "up.weight": None,
+            "down.weight": None,
+            "gate_inp.weight": (8, 3),
+            "gate_exps.weight": (8, 16, 3),
+            "up_exps.weight": (8, 16, 3),
+            "down_exps.weight": (16, 8, 3),
+        }.items()
+    }
+    moe: Changes = {"llama.expert_count": (U32, 3), "llama.expert_used_count": (U32, 2)}
+    scored: Changes = {
+        "tokenizer.ggml.model": (STRING, "llama"),
+        "tokenizer.ggml.scores": (ARRAY, (F32, [-float(i) for i in range(len(WORDS))])),
+        "tokenizer.ggml.merges": None,
+    }
+    return [content(), content(moe, experts), content(scored), windowed()]
 
 
-def test_mutants_raise_typed_errors_and_stay_small(tmp_path: Path) -> None:
-    original, rng, path = content(), random.Random(20), tmp_path / "mutant.gguf"
-    errors: list[EngineError] = []
-    tracemalloc.start()
-    for _ in range(MUTANTS):
-        path.write_bytes(mutated(original, rng))
+def windowed() -> bytes:
+    keys = {key.replace("llama.", "gpt-oss."): value for key, value in KEYS.items()}
+    window: Changes = {
+        "gpt-oss.attention.sliding_window": (U32, 4),
+        "gpt-oss.attention.sliding_window_pattern": (ARRAY, (BOOL, [True, False])),
+    }
+    gone: Changes = {key: None for key in KEYS if key.startswith("llama.")}
+    sinks: Shapes = {f"blk.{layer}.attn_sinks.weight": (2,) for layer in range(2)}
+    return content({**keys, **gone, **window, "general.architecture": (STRING, "gpt-oss")}, sinks)
+
+
+@pytest.mark.parametrize("base", range(4))
+def test_the_unchanged_models_are_read(tmp_path: Path, base: int) -> None:
+    path = tmp_path / "whole.gguf"
+    path.write_bytes(bases()[base])
+    read_everything(path)
+
+
+def refusals(folder: Path, seed: int, mutants: int) -> Iterator[EngineError | None]:
+    """The typed error of each mutant, None where it is still a sound model. Any other exception comes out."""
+    originals, rng, path = bases(), random.Random(seed), folder / "mutant.gguf"
+    for _ in range(mutants):
+        path.write_bytes(mutated(rng.choice(originals), rng))
         try:
             read_everything(path)
         except EngineError as error:
-            errors.append(error.with_traceback(None))
+            yield error.with_traceback(None)
+        else:
+            yield None
+        path.unlink()
+
+
+def test_mutants_raise_typed_errors_and_stay_small(tmp_path: Path) -> None:
+    list(refusals(tmp_path, 1, 20))  # what is loaded once does not count
+    tracemalloc.start()
+    errors = [error for error in refusals(tmp_path, 20, MUTANTS) if error is not None]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(errors) > MUTANTS // 3
     assert all(error.why and error.next for error in errors)
     assert peak < 8 << 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_ten_thousand_mutants_a_minute(tmp_path: Path) -> None:
+    """PAGEKEEP_FUZZ_SEED: so that every run of a pipeline can see other mutants."""
+    seed, started = int(os.environ.get("PAGEKEEP_FUZZ_SEED", "7")), time.process_time()
+    refused = sum(error is not None for error in refusals(tmp_path, seed, MANY))
+    seconds = time.process_time() - started
+    assert refused > MANY // 3
+    assert MANY / seconds * 60 >= 10_000  # of processor time
 
 
 @pytest.mark.parametrize("length", range(0, 640, 13))

@@ -269,3 +269,8 @@ def test_specs_of_stored_models() -> None:
         spec = spec_from_gguf(file)
     assert (spec.architecture, len(spec.layers), spec.vocabulary) == ("qwen3", 3, 1024)
     assert (spec.layers[0].attention.head_dim_k, spec.layers[0].attention.qk_norm) == (32, "head")
+
+
+def test_head_sizes_that_follow_from_an_absurd_width_are_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"'llama\.attention\.key_length' is 587202564, expected an integer"):
+        spec_of(tmp_path, {"llama.embedding_length": (U32, 1174405128)})
