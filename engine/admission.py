@@ -10,7 +10,8 @@ import numpy.typing as npt
 from engine.errors import ContextOverflow
 from engine.kv.cache import KvCache
 from engine.kv.match import PrefixMatch
-from engine.messages import Event, TurnQueued, TurnRestored
+from engine.kv.shift import KeyRotation
+from engine.messages import Event, Removal, Tokens, TurnQueued, TurnRestored
 from engine.timings import Rates, now_ms
 from engine.turn import Phase, Turn, split_reused
 
@@ -18,8 +19,17 @@ from engine.turn import Phase, Turn, split_reused
 class Admission:
     """Between the scheduler and the cache. Engine thread only."""
 
-    def __init__(self, cache: KvCache, rates: Rates, context: int, emit: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        cache: KvCache,
+        rates: Rates,
+        context: int,
+        emit: Callable[[Event], None],
+        rotation: KeyRotation | None = None,
+    ) -> None:
+        """`rotation` None: the model's keys cannot be moved, so removals are computed."""
         self._cache = cache
+        self._rotation = rotation
         self._rates = rates
         self._context = context
         self._emit = emit
@@ -30,7 +40,7 @@ class Admission:
     def begin(self, turn: Turn) -> None:
         """Finds what is computed already and starts to bring it back. Raises ContextOverflow, KvMemoryFull."""
         self._check_fit(turn)
-        match = self._worth_reading(self._cache.match(turn.prompt))
+        match = self._worth_reading(self._find(turn))
         restore = self._cache.begin_restore(match)
         turn.clock.admitted()
         turn.restore, turn.match = restore, match
@@ -46,11 +56,44 @@ class Admission:
             return
         turn.restore = None
         turn.sequence = restore.take()
+        restored_bytes = turn.sequence.bytes_read
         turn.clock.restore = now_ms() - turn.clock.submitted - turn.clock.queue
-        turn.bytes_read = turn.sequence.bytes_read
+        if turn.removing:
+            self._remove(turn, turn.removing)
+        turn.bytes_read = restored_bytes
+        turn.approximate = turn.kv.approximate
         self._rates.saw_restore(turn.bytes_read, turn.clock.restore)
         self._account(turn, match, restore.failed or match.missing_reason)
         turn.phase = Phase.PREFILL
+
+    def _find(self, turn: Turn) -> PrefixMatch:
+        """What is computed of the prompt; or of what it was before a removal, where more of that can be used."""
+        request, removal = turn.request, turn.request.removal
+        found = self._cache.match(turn.prompt, request.shifts)
+        if removal is None or self._rotation is None:
+            return found
+        before = _inserted(turn.prompt, removal)
+        whole = self._cache.match(before, removal.shifts)
+        if whole.tokens - len(removal.removed) <= max(found.tokens, removal.position):
+            return found
+        turn.removing = removal
+        return whole
+
+    def _remove(self, turn: Turn, removal: Removal) -> None:
+        """Takes the range out of what was restored; exactly what is left of it then counts as reused."""
+        restored, started = turn.kv, now_ms()
+        assert self._rotation is not None
+        try:
+            if restored.num_tokens >= removal.position + len(removal.removed):
+                turn.sequence = self._cache.remove_range(
+                    restored, removal.position, len(removal.removed), self._rotation
+                )
+            else:  # a damaged page ended it early
+                turn.sequence = restored.fork()
+                turn.sequence.keep_first(min(removal.position, restored.num_tokens))
+        finally:
+            restored.release()
+        turn.clock.remove = now_ms() - started
 
     def may_compute(self, turn: Turn) -> bool:
         """Takes over pages another turn has computed meanwhile; False while one computes the page needed next."""
@@ -135,3 +178,11 @@ class Admission:
             expected=difference.expected if difference else None,
             found=difference.found if difference else None,
         )
+
+
+def _inserted(tokens: Tokens, removal: Removal) -> Tokens:
+    """The tokens before the removal."""
+    at, removed = removal.position, removal.removed
+    return Tokens(
+        (*tokens.ids[:at], *removed.ids, *tokens.ids[at:]), (*tokens.roles[:at], *removed.roles, *tokens.roles[at:])
+    )

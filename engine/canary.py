@@ -25,14 +25,42 @@ class Canary:
         self._emit = emit
         self._chance = random.Random()
         self._done: set[bytes] = set()
+        self._suspects: list[Node] = []
         self.checked = 0
         self.failed = 0
 
     def check_one(self) -> bool | None:
-        """Whether a random restored page is what this machine computes; None: there is none, or it was interrupted."""
+        """Whether a random restored page is what this machine computes; None: there is none, or it was interrupted.
+
+        A page that differs may do so because one before it is wrong: the path to it is then checked from its beginning,
+        a page per call if it is interrupted.
+        """
+        if self._suspects:
+            return self._find_culprit()
         page = self._candidate()
-        if page is None:
-            return None
+        equal = self._check(page) if page else None
+        if page and equal is False:
+            self._suspects = page.path()
+            return self._find_culprit()
+        return equal
+
+    def _find_culprit(self) -> bool | None:
+        while self._suspects:
+            page = self._suspects[0]
+            if not page.resident:
+                self._suspects = []
+                return None
+            equal = self._check(page)
+            if equal is None:
+                return None
+            if not equal:
+                self._suspects = []
+                self._distrust(page)
+                return False
+            self._suspects.pop(0)
+        return True
+
+    def _check(self, page: Node) -> bool | None:
         try:
             fresh = self._computed(page)
         except EngineError:  # no room for a page: another time
@@ -43,16 +71,15 @@ class Canary:
         self.checked += 1
         equal = self._same(fresh, page.buffer.view)
         self._cache.log.add("info", "canary", start=page.start, tokens=len(page.ids), equal=equal)
-        if not equal:
-            self._distrust(page)
         return equal
 
     def _candidate(self) -> Node | None:
-        """Not of another instruction set: such a page is not promised to be equal."""
+        """Not of another instruction set, not moved: such pages are not promised to be equal."""
         pages = [
             node
             for node in self._cache.tree
-            if node.restored and node.sealed and node.numerics == self._cache.numerics and node.key not in self._done
+            if node.restored and node.sealed and node.numerics == self._cache.numerics
+            if not node.approximate and node.key not in self._done
         ]
         return self._chance.choice(pages) if pages else None
 

@@ -87,6 +87,26 @@ class Sampling:
     stop: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Shift:
+    """`removed` stood at `position` once; what follows was moved up and is approximate."""
+
+    position: int
+    removed: Tokens
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Take `removed` out at `position` of the turn's tokens (which are those after it), if that saves computing.
+
+    `shifts`: those of the conversation before. Afterwards they are `engine.kv.shift.next_shifts`.
+    """
+
+    position: int
+    removed: Tokens
+    shifts: tuple[Shift, ...] = ()
+
+
 # --- commands ------------------------------------------------------------------------------------
 
 
@@ -104,6 +124,8 @@ class Submit:
     `shared_tokens`: how many leading tokens belong to the header and documents, for the report
     "of which shared". `history_tokens`: how many leading tokens the conversation had computed when its
     last turn ended; what is recomputed below that needs a reason, what lies above is new.
+    `shifts`: ranges that were taken out of the conversation without computing the rest again (the last one by
+    `removal`, if that is to be done now). Where the moved state is lost, the prompt is computed as it stands: exact.
     """
 
     turn: TurnId
@@ -113,6 +135,8 @@ class Submit:
     shared_tokens: int = 0
     history_tokens: int = 0
     priority: bool = False  # the conversation the reader looks at goes first
+    shifts: tuple[Shift, ...] = ()
+    removal: Removal | None = None
 
 
 @dataclass(frozen=True)
@@ -325,6 +349,7 @@ class TurnFinished:
     bytes_read: int
     bytes_written: int
     difference: FirstDifference | None = None  # where reuse ended, if another token was kept there
+    approximate: bool = False  # the state holds tokens that were moved after a removal
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from engine.errors import EngineError
 from engine.kv.cache import KvCache
 from engine.kv.log import KvLog
 from engine.kv.restore import Restore
+from engine.kv.shift import KeyRotation
 from engine.loading import LoadedModel, ModelHandle, load
 from engine.messages import (
     Cancel,
@@ -35,6 +36,7 @@ from engine.messages import (
     Submit,
     TurnFailed,
 )
+from engine.overflow import shift_refused
 from engine.runner import Runner
 from engine.running import Running, unknown_state
 from engine.scheduler import Limits, Scheduler
@@ -231,7 +233,9 @@ class Service:
         rates = Rates.load(folder / f"rates-{model.handle.info.fingerprint[:16]}.json" if folder else None)
         runner = Runner(model.backend)
         limits = Limits(model.handle.context, settings.prefill_chunk, model.handle.tokenizer.eog_ids)
-        admission = Admission(cache, rates, limits.context, self._emit)
+        spec = model.handle.spec
+        rotation = None if shift_refused(spec, settings.kv_type_k) else KeyRotation.of(spec, model.layout)
+        admission = Admission(cache, rates, limits.context, self._emit, rotation)
         scheduler = Scheduler(runner, admission, rates, limits, self._emit)
         scale = model_depth_scale(model)
         cache.judge_by(rates.costs(scale))

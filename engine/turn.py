@@ -13,6 +13,7 @@ from engine.messages import (
     ComputedRange,
     FinishReason,
     FirstDifference,
+    Removal,
     ReusedTokens,
     Role,
     Submit,
@@ -41,6 +42,8 @@ class Turn:
     sequence: Sequence | None = None
     restore: Restore | None = None
     match: PrefixMatch | None = None
+    removing: Removal | None = None  # what `sequence` still holds more than the prompt
+    approximate: bool = False
     fed: int = 0  # prompt tokens that went through the model
     shared_late: int = 0  # tokens taken over from another turn after admission
     reused: ReusedTokens = field(default_factory=ReusedTokens)
@@ -99,6 +102,7 @@ class Turn:
             bytes_read=self.bytes_read,
             bytes_written=bytes_written,
             difference=self._difference(),
+            approximate=self.approximate,
         )
 
 

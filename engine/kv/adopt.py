@@ -21,7 +21,7 @@ def adopt(tree: PageTree, sequence: Sequence, tokens: Tokens) -> int:
     """Extends the sequence, which is a prefix of `tokens`, by resident pages; returns the tokens gained."""
     before = sequence.num_tokens
     while (following := next_page(sequence, tokens)) is not None:
-        page = tree.find(page_key(sequence.last_key, *following), *following)
+        page = tree.find(page_key(sequence.chain_key, *following), *following)
         if page is None:
             break
         sequence.extend(page)

@@ -25,9 +25,10 @@ from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
 from engine.kv.restore import Restore
 from engine.kv.sequence import Sequence
+from engine.kv.shift import KeyRotation, move_rows, salt_key, salts_of
 from engine.kv.tree import Node, PageTree
 from engine.kv.value import Costs
-from engine.messages import Tokens
+from engine.messages import Shift, Tokens
 
 __all__ = ["KvCache", "Restore"]
 
@@ -65,12 +66,12 @@ class KvCache:
 
     # --- prefixes ---
 
-    def match(self, tokens: Tokens) -> PrefixMatch:
+    def match(self, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> PrefixMatch:
         """The longest computed prefix: memory first, then disk. It may be all of `tokens`. Reads no KV."""
         self.poll()
         if self.disk:
             self.disk.refresh()
-        found = self._matcher.match(*arrays(tokens))
+        found = self._matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens))
         if found.tokens < len(tokens) or not len(tokens):
             return found
         return replace(found, hidden=self.hiddens.get(self._prefix_key(found)))
@@ -96,6 +97,7 @@ class KvCache:
         partial = match.partial
         if partial and len(pages) == len(match.pages) and resident(partial.source):
             sequence._hold_tail(partial.source.buffer, *partial.lists())
+            sequence.salts = match.tail_salts
             self.tree.touch(partial.source)
         if sequence.num_tokens == len(match.ids):
             sequence.hidden = match.hidden
@@ -113,7 +115,7 @@ class KvCache:
     def next_key(self, sequence: Sequence, tokens: Tokens) -> Key | None:
         """Key of the page the sequence computes next on its way through `tokens`; None if they do not fill it."""
         following = adopt.next_page(sequence, tokens)
-        return page_key(sequence.last_key, *following) if following else None
+        return page_key(sequence.chain_key, *following) if following else None
 
     def computing(self, sequence: Sequence, tokens: Tokens) -> Hashable | None:
         """Who computes the sequence's next page right now."""
@@ -215,13 +217,12 @@ class KvCache:
         return freed
 
     def distrust(self, page: Node) -> None:
-        """The page and all after it count as absent from now on, on disk too; what runs on them is not touched."""
+        """The page and all after it count as absent from now on, on disk too; who holds them is not touched."""
         below = [node for node in self.tree if page in node.path()]
         for node in sorted(below, key=lambda node: -node.stop):
             if self.disk:
                 self.disk.discard(node.key)
-            if not node.refs:
-                self.tree.remove(node, "damaged")
+            self.tree.detach(node, "damaged")
 
     def evict(self, bytes_wanted: int) -> int:
         """Frees memory nobody uses, worth least first; returns bytes freed."""
@@ -229,6 +230,46 @@ class KvCache:
         self.poll()
         self.tree.make_room(self.pool.room + -(-bytes_wanted // self.pool.stride))
         return before - self.pool.used_bytes
+
+    def remove_range(self, sequence: Sequence, start: int, count: int, rotation: KeyRotation) -> Sequence:
+        """A sequence without the tokens [start, start + count); what follows is moved up and approximate.
+
+        KvMemoryFull: no room for the moved pages. The given sequence is not changed.
+        """
+        size, tokens = self.layout.page_tokens, sequence.tokens
+        rest = Tokens(tokens.ids[start + count :], tokens.roles[start + count :])
+        cut = -(-start // size)  # the page that `start` lies in keeps its own salts
+        behind = [page.salts for page in sequence.pages[cut:]]
+        behind += [sequence.salts] if len(sequence.pages) >= cut else []
+        result = sequence.fork()
+        try:
+            result.keep_first(start)
+            if not len(rest):
+                return result
+            result.reserve(len(rest))
+            self._move(sequence, start + count, result, start, len(rest), rotation)
+            removed = np.array(tokens.ids[start : start + count], np.int32)
+            result.salts = (*result.salts, removed, *(salt for salts in behind for salt in salts))
+            result.commit(rest.ids, rest.roles)
+        except BaseException:
+            result.release()
+            raise
+        return result
+
+    def _move(
+        self, source: Sequence, source_start: int, target: Sequence, start: int, count: int, rotation: KeyRotation
+    ) -> None:
+        size = self.layout.page_tokens
+        old = [page.buffer for page in source.pages] + source.open_buffers()
+        first, new = start // size, target.open_buffers()
+        done = 0
+        while done < count:
+            at, to = source_start + done, start + done
+            n = min(count - done, size - at % size, size - to % size)
+            view = new[to // size - first].view
+            move_rows(self.layout, old[at // size].view, at % size, view, to % size, n)
+            rotation.rotate(view, slice(to % size, to % size + n), start - source_start)
+            done += n
 
     # --- used by sequences and restores ---
 
@@ -248,7 +289,7 @@ class KvCache:
     def seal(self, sequence: Sequence, buffer: PageBuffer, ids: list[int], roles: list[int]) -> Node:
         """Takes over a full buffer; returns the page, an equal one if it is resident already."""
         page_ids, page_roles = np.array(ids, np.int32), np.array(roles, np.uint8)
-        key = page_key(sequence.last_key, page_ids, page_roles)
+        key = page_key(sequence.chain_key, page_ids, page_roles)
         self.claims.settle(key)
         known = self.tree.find(key, page_ids, page_roles)
         if known is not None:
@@ -273,12 +314,13 @@ class KvCache:
             node, durable = self._written.popleft()
             node.refs -= 1
             node.writing, node.saved = False, durable
+        self.tree.sweep()
         for restore in [restore for restore in self._abandoned if restore.done()]:
             restore.free()
             self._abandoned.remove(restore)
 
     def _write(self, node: Node, conversation: str) -> int:
-        if self.disk is None or node.writing:
+        if self.disk is None or node.writing or not node.resident:
             return 0
         record = self.disk.find(node.key)
         node.saved = record is not None and record.parent == node.parent_key
@@ -288,7 +330,7 @@ class KvCache:
         node.writing = True
         request = WriteRequest(
             node.key, node.parent_key, not node.sealed, node.start, node.ids, node.roles, node.buffer.view,
-            node.numerics, conversation, node.hidden,
+            node.numerics, conversation, node.hidden, node.approximate,
         )  # fmt: skip
         return self.disk.write(request, lambda durable: self._written.append((node, durable)))
 
@@ -309,13 +351,16 @@ class KvCache:
         parent = sequence.pages[-1] if sequence.pages else None
         start = len(sequence.pages) * self.layout.page_tokens
         node = Node(key, parent, sequence.last_key, ids, roles, start, buffer, self.numerics, sealed)
+        node.salts = sequence.salts
+        node.approximate = bool(node.salts) or (parent is not None and parent.approximate)
         self.tree.add(node)
         return node
 
     def _prefix_key(self, match: PrefixMatch) -> Key:
         last = match.pages[-1].key if match.pages else self.root
         done = len(match.pages) * match.page_tokens
-        return page_key(last, match.ids[done:], match.roles[done:]) if match.partial else last
+        chain = salt_key(last, match.tail_salts)
+        return page_key(chain, match.ids[done:], match.roles[done:]) if match.partial else last
 
     def _touch(self, sequence: Sequence) -> None:
         for page in sequence.pages:

@@ -59,6 +59,7 @@ class WriteRequest:
     numerics: str
     conversation: str = ""
     hidden: npt.NDArray[np.float32] | None = None
+    shifted: bool = False
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,12 @@ def shifted_key(parent: Key, removed: Ids, ids: Ids, roles: Roles) -> Key:
 
     What such a page holds has seen the removed tokens, so it must never match a pure one.
     """
-    salt = xxhash.xxh3_128_digest(_SHIFTED + parent + removed.astype("<i4", copy=False).tobytes())
-    return page_key(Key(salt), ids, roles)
+    return page_key(salted(parent, removed), ids, roles)
+
+
+def salted(parent: Key, removed: Ids) -> Key:
+    """What stands for the parent in the key of such a page."""
+    return Key(xxhash.xxh3_128_digest(_SHIFTED + parent + removed.astype("<i4", copy=False).tobytes()))
 
 
 def arrays(tokens: Tokens) -> tuple[Ids, Roles]:

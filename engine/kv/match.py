@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from engine.kv.disk import DiskRecord, DiskTier
 from engine.kv.keys import Ids, Key, Roles, common_prefix, page_key
+from engine.kv.shift import Salts, salt_key
 from engine.kv.tree import Node, PageTree
 from engine.messages import FirstDifference
 
@@ -45,6 +46,7 @@ class PrefixMatch:
             prefix here), "not in cache".
         ids, roles: the whole token list; pages: full pages; partial: what continues after them.
         hidden: final hidden vector of the last token if the match is complete and it was kept.
+        salts: see shift.py.
         difference: the first token at which what is kept goes another way, where that ends the prefix.
     """
 
@@ -57,6 +59,12 @@ class PrefixMatch:
     numerics: str
     hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
     difference: FirstDifference | None = None
+    salts: Salts = field(default_factory=dict)
+
+    @property
+    def tail_salts(self) -> tuple[Ids, ...]:
+        """Salts of the page after `pages`, as far as something of it is used."""
+        return self.salts.get(len(self.pages), ()) if self.partial else ()
 
     @property
     def tokens(self) -> int:
@@ -116,24 +124,26 @@ class Matcher:
         self._page_tokens = page_tokens
         self._numerics = numerics
 
-    def match(self, ids: Ids, roles: Roles) -> PrefixMatch:
+    def match(self, ids: Ids, roles: Roles, salts: Salts | None = None) -> PrefixMatch:
         """See PrefixMatch. Ids of pages on disk are compared when they are read, not here."""
-        parent, pages = self._full_pages(ids, roles)
+        salts = salts or {}
+        parent, pages = self._full_pages(ids, roles, salts)
+        chain = salt_key(parent, salts.get(len(pages), ()))
         done = len(pages) * self._page_tokens
         rest = ids[done:], roles[done:]
-        partial, difference = self._best_partial(parent, *rest, start=done)
+        partial, difference = self._best_partial(parent, chain, *rest, start=done)
         reused = done + (partial.tokens if partial else 0)
-        reason = "" if reused == len(ids) else self._reason(parent, *rest, difference is not None)
+        reason = "" if reused == len(ids) else self._reason(chain, *rest, difference is not None)
         found = None if reason in ("", "not in cache") else difference
         return PrefixMatch(
-            ids, roles, tuple(pages), partial, reason, self._page_tokens, self._numerics, None, found
+            ids, roles, tuple(pages), partial, reason, self._page_tokens, self._numerics, None, found, salts
         )  # fmt: skip
 
-    def _full_pages(self, ids: Ids, roles: Roles) -> tuple[Key, list[Source]]:
+    def _full_pages(self, ids: Ids, roles: Roles, salts: Salts) -> tuple[Key, list[Source]]:
         parent, pages, size = self._root, list[Source](), self._page_tokens
         for stop in range(size, len(ids) + 1, size):
             page = slice(stop - size, stop)
-            key = page_key(parent, ids[page], roles[page])
+            key = page_key(salt_key(parent, salts.get(len(pages), ())), ids[page], roles[page])
             found = self._tree.find(key, ids[page], roles[page]) or self._on_disk(key, parent)
             if found is None:
                 break
@@ -146,11 +156,16 @@ class Matcher:
         return record if record is not None and record.parent == parent and not record.tail else None
 
     def _best_partial(
-        self, parent: Key, ids: Ids, roles: Roles, start: int
+        self, parent: Key, chain: Key, ids: Ids, roles: Roles, start: int
     ) -> tuple[PartialSource | None, FirstDifference | None]:
-        """The child of `parent` that shares most leading tokens; and where the one that went furthest goes away."""
+        """The child of `parent` that shares most leading tokens; and where the one that went furthest goes away.
+
+        `chain` stands for the parent in the child's key: what was moved to this place never passes for pure.
+        """
         best, difference = None, None
         for source, other_ids, other_roles in self._children(parent) if len(ids) else ():
+            if page_key(chain, other_ids, other_roles) != source.key:
+                continue
             count = common_prefix(ids, roles, other_ids, other_roles)
             if count < min(len(ids), len(other_ids)) and (not difference or start + count > difference.position):
                 pairs = (int(other_ids[count]), int(ids[count]), int(other_roles[count]), int(roles[count]))

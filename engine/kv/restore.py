@@ -104,6 +104,7 @@ class Restore:
         node = self._settle(partial.source, parent, partial.ids, partial.roles)
         if node is not None:
             sequence._hold_tail(node.buffer, *partial.lists())
+            sequence.salts = self._match.tail_salts
 
     def _settle(self, source: Source, parent: Node | None, ids: Ids, roles: Roles) -> Node | None:
         """The resident node of a source; None (and `failed`) if it is not to be had."""
@@ -135,6 +136,8 @@ class Restore:
             not source.tail,
         )
         node.saved = node.restored = True
+        node.salts = self._match.salts.get(source.start // self._match.page_tokens, ())
+        node.approximate = bool(node.salts) or (parent is not None and parent.approximate)
         node.hidden = self._ticket.hidden(index) if self._ticket else None
         if node.hidden is not None:
             self._cache.hiddens.put(node.key, node.hidden)

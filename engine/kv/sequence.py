@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from engine.kv.keys import Ids, Key, Roles, page_key
 from engine.kv.pool import PageBuffer
+from engine.kv.shift import salt_key
 from engine.kv.tree import Node
 from engine.messages import Tokens
 
@@ -36,6 +37,7 @@ class Sequence:
         self._ids: list[int] = []  # of the tail
         self._roles: list[int] = []
         self._table: npt.NDArray[np.uint64] | None = None
+        self.salts: tuple[Ids, ...] = ()  # of the tail's page, see shift.py
         self.hidden: npt.NDArray[np.float32] | None = None
         self.bytes_read = 0
         self.bytes_queued = 0
@@ -69,11 +71,21 @@ class Sequence:
         """Key of the last sealed page, or the root."""
         return self._pages[-1].key if self._pages else self._cache.root
 
+    @property
+    def chain_key(self) -> Key:
+        """What stands for `last_key` in the key of the next page."""
+        return salt_key(self.last_key, self.salts)
+
+    @property
+    def approximate(self) -> bool:
+        """Some of its tokens were moved after a removal."""
+        return bool(self.salts and self._ids) or (bool(self._pages) and self._pages[-1].approximate)
+
     def tail_key(self) -> Key:
         """The key the tail would be stored under; equals `last_key` for an empty tail."""
         if not self._ids:
             return self.last_key
-        return page_key(self.last_key, *self.tail())
+        return page_key(self.chain_key, *self.tail())
 
     def block_table(self) -> npt.NDArray[np.uint64]:
         """uint64 [pages]: payload address of each page, reserved room included. Valid until the next change."""
@@ -121,6 +133,7 @@ class Sequence:
             self._reopen(pages, rest)
         else:
             del self._ids[rest:], self._roles[rest:]
+            self.salts = self.salts if rest else ()
             self._give_back(1 if rest else 0)
         self.hidden, self._table = None, None
 
@@ -136,7 +149,7 @@ class Sequence:
         twin._hold_pages(self._pages)
         if self._ids:
             twin._hold_tail(self._open[0], self._ids, self._roles)
-        twin.hidden = self.hidden
+        twin.hidden, twin.salts = self.hidden, self.salts
         return twin
 
     def keep_hidden(self, hidden: npt.NDArray[np.float32]) -> None:
@@ -158,6 +171,10 @@ class Sequence:
         self.keep_first(len(self._pages) * self.page_tokens)
         self._give_back(0)
         self._hold_pages([*self._pages, page])
+
+    def open_buffers(self) -> list[PageBuffer]:
+        """Buffers of the tail's page and of reserved room behind it."""
+        return self._open
 
     def hold_path(self, pages: list[Node]) -> None:
         """Begins with pages that follow each other from the first one on."""
@@ -200,7 +217,7 @@ class Sequence:
     def _seal(self) -> None:
         page = self._cache.seal(self, self._open.pop(0), self._ids, self._roles)
         self._hold_pages([*self._pages, page])
-        self._ids, self._roles = [], []
+        self._ids, self._roles, self.salts = [], [], ()
 
     def _reopen(self, pages: int, rest: int) -> None:
         """Cuts inside a sealed page: its first `rest` rows become the tail, still in the page's own buffer."""
@@ -209,6 +226,7 @@ class Sequence:
         self._ids, self._roles = [], []
         if rest:
             self._hold_tail(cut.buffer, cut.ids[:rest].tolist(), cut.roles[:rest].tolist())
+        self.salts = cut.salts if rest else ()
         self._hold_pages(self._pages[:pages])
 
     def _give_back(self, keep: int) -> None:

@@ -27,6 +27,7 @@ class Node:
         refs: holders: child nodes, sequences that end here, writes in progress; an evictable node has none.
         saved: it is on disk; writing: a write is queued; restored: it came from there.
         resident: still in the tree; last_used: on the monotonic clock, in seconds; uses: how often.
+        salts: removed ids in its key, see shift.py; approximate: it was moved, or follows what was.
         hidden: for a tail, the final hidden vector of its last token, float32 [channels].
     """
 
@@ -46,6 +47,8 @@ class Node:
     last_used: float = 0.0
     uses: int = 0
     restored: bool = False
+    salts: tuple[Ids, ...] = ()
+    approximate: bool = False
     hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
 
     @property
@@ -76,6 +79,7 @@ class PageTree:
         self._nodes: dict[Key, Node] = {}
         self._children: dict[Key, dict[Key, Node]] = {}
         self.costs = Costs()
+        self._detached: list[Node] = []
         self._evicted: dict[Key, str] = {}
 
     def __len__(self) -> int:
@@ -108,6 +112,23 @@ class PageTree:
     def remove(self, node: Node, reason: str = "") -> None:
         """Frees a leaf that nobody holds. `reason` is remembered for `gone`."""
         assert not node.refs, "somebody still holds the node"
+        self._take_out(node, reason)
+        self._free(node)
+
+    def detach(self, node: Node, reason: str) -> None:
+        """Nobody finds the node any more; it is freed once those that hold it have let go."""
+        self._take_out(node, reason)
+        self._detached.append(node)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Frees detached nodes that nobody holds any more."""
+        while free := [node for node in self._detached if not node.refs]:
+            for node in free:
+                self._detached.remove(node)
+                self._free(node)
+
+    def _take_out(self, node: Node, reason: str) -> None:
         assert node.resident
         node.resident = False
         del self._nodes[node.key]
@@ -115,11 +136,13 @@ class PageTree:
         del siblings[node.key]
         if not siblings:
             del self._children[node.parent_key]
+        if reason:
+            self._remember(node.key, reason)
+
+    def _free(self, node: Node) -> None:
         if node.parent is not None:
             node.parent.refs -= 1
         self._pool.release(node.buffer)
-        if reason:
-            self._remember(node.key, reason)
 
     def touch(self, node: Node) -> None:
         node.last_used = time.monotonic()

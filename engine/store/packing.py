@@ -12,7 +12,7 @@ import numpy.typing as npt
 from engine.kv.disk import DiskRecord, WriteRequest
 from engine.kv.keys import Ids, Roles
 from engine.kv.layout import LayerGroup, PageLayout, copy_rows
-from engine.store.record import Kind, RecordHeader, checksum
+from engine.store.record import SHIFTED, Kind, RecordHeader, checksum
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -79,6 +79,7 @@ class Packer:
             request.ids, request.roles, index, layout.layout_id, sums, _stops(layout, group), request.numerics,
             request.conversation if request.tail else "", time.time_ns(), group.stop - group.start,
             extra_bytes=len(extra), extra_sum=checksum(extra) if len(extra) else bytes(16),
+            flags=SHIFTED if request.shifted else 0,
         )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ SMALL_ALIGNMENT = 64
 _LAYER_BYTES = SUM_BYTES + 8
 MAX_HEADER = 1 << 20
 NO_KEY = Key(bytes(16))
+SHIFTED = 1  # a flag: the page was moved after a removal, or follows one that was
 
 # magic, version, kind, group, layout | key, parent, fingerprint | tokens, layers, start, serial
 # | header bytes, payload offset, payload bytes, summary bytes, extra bytes, record bytes | flags, text

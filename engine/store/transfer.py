@@ -18,7 +18,7 @@ import numpy as np
 from engine.errors import StoreError
 from engine.kv.keys import Key, page_key, root_key
 from engine.store.inspect import chain, heads_named, locate
-from engine.store.record import BLOCK, Kind, RecordHeader, intact
+from engine.store.record import BLOCK, SHIFTED, Kind, RecordHeader, intact
 from engine.store.recovery import head_of, head_record
 from engine.store.rows import NewRecord, insert_records, model_id, put_head, read_head, set_scanned, transaction
 from engine.store.segment import Found, SegmentWriter, scan
@@ -113,7 +113,8 @@ def _check(found: list[Found], path: Path) -> RecordHeader:
     parent = root_key(head.fingerprint)
     for key, headers in _by_key(found[:-1]):
         first = headers[0]
-        if (first.start, first.parent) != (position, parent) or page_key(first.parent, first.ids, first.roles) != key:
+        pure = page_key(first.parent, first.ids, first.roles) == key
+        if (first.start, first.parent) != (position, parent) or not (pure or first.flags & SHIFTED):
             raise _unsound(path, f"The pages do not follow each other at token {position:,}.")
         if any(header.fingerprint != head.fingerprint for header in headers):
             raise _unsound(path, "Its pages are of different models.")

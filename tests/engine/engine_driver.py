@@ -16,7 +16,9 @@ from engine.messages import (
     ModelFailed,
     ModelLoaded,
     QueryState,
+    Removal,
     Sampling,
+    Shift,
     StateReport,
     Submit,
     TokenDelta,
@@ -67,6 +69,15 @@ class Driver:
         self, turn: str, conversation: str, tokens: Tokens, sampling: Sampling = GREEDY, history: int = 0
     ) -> None:
         self.client.send(Submit(TurnId(turn), ConversationId(conversation), tokens, sampling, history_tokens=history))
+
+    def run_shifted(
+        self, turn: str, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...], removal: Removal | None = None
+    ) -> TurnFinished:
+        """A turn on a conversation out of which ranges were taken."""
+        self.client.send(
+            Submit(TurnId(turn), ConversationId(conversation), tokens, GREEDY, shifts=shifts, removal=removal)
+        )
+        return self.result(turn)
 
     def result(self, turn: str) -> TurnFinished:
         done = self.wait(lambda e: isinstance(e, TurnFinished | TurnFailed) and e.turn == turn)

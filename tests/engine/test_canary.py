@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.kv.log import read_log
-from engine.messages import EngineNotice, EngineStats
+from engine.messages import EngineNotice
 from engine.store.record import Kind, checksum
 from engine.store.segment import scan
 from tests.engine.engine_driver import Driver
@@ -21,7 +21,6 @@ def test_restored_pages_are_what_this_machine_computes(model: Path, tmp_path: Pa
     saved(model, tmp_path)
     with Driver(model, tmp_path, canary_seconds=0.05) as driver:
         driver.run("2", "c", prompt(900))
-        driver.wait(lambda e: True)
         pages = 900 // driver.loaded.page_tokens  # type: ignore[union-attr]
         while driver.client._service.running.canary.checked < pages:  # type: ignore[union-attr]
             driver.state("c", prompt(900))
@@ -50,7 +49,6 @@ def test_a_page_that_is_wrong_but_intact_is_found_and_computed_again(model: Path
         notice = driver.wait(lambda e: isinstance(e, EngineNotice))
         assert isinstance(notice, EngineNotice)
         assert "different" in notice.why
-        driver.wait(lambda e: isinstance(e, EngineStats))
         size = driver.loaded.page_tokens  # type: ignore[union-attr]
         again = driver.run("3", "d", prompt(900), history=900)
         assert again.reused.total == size
