@@ -10,6 +10,7 @@ PK_BEGIN
 struct Block {
     __m512i w[8];
     __m512 d, m;
+    __m512 d2;  // of the second half, where a format has a scale per 16 channels
 };
 
 // 16 bytes at `at` of each row; vector e holds rows e, e + 4, e + 8, e + 12.
@@ -151,7 +152,9 @@ struct TileSink {
     PK_INLINE_MEMBER void take(int b, const Block& block) {
         prefetch_ahead(strip, b, Walk::kBytes);
         for (int j = 0; j < 8; j++) _mm512_storeu_si512(tile.q + (size_t)512 * b + 64 * j, block.w[j]);
-        _mm512_storeu_ps(tile.d + 16 * b, block.d);
+        const size_t scales = Walk::kHalves ? 32 : 16;
+        _mm512_storeu_ps(tile.d + scales * b, block.d);
+        if (Walk::kHalves) _mm512_storeu_ps(tile.d + scales * b + 16, block.d2);
         if (KIND == kUnsignedMin) _mm512_storeu_ps(tile.m + 16 * b, block.m);
     }
 };
@@ -175,11 +178,13 @@ struct DotSink {
     Strip strip;
     const int8_t* data;
     const float* meta;
+    const float* halves;
     __m512 sums[N];
     PK_INLINE_MEMBER void take(int b, const Block& block) {
         prefetch_ahead(strip, b, Walk::kBytes);
         const int8_t* a = data + (size_t)b * kBlock * N;
         const float* scales = meta + (size_t)b * 4 * N;
+        if constexpr (Walk::kHalves) return take_halves(block, a, scales, halves + (size_t)b * 4 * N);
 #pragma GCC unroll 8
         for (int i = 0; i < N; i++) {
             __m512i even = zero_point<Walk::kKind>(scales, N, i), odd = _mm512_setzero_si512();
@@ -190,6 +195,21 @@ struct DotSink {
             }
             sums[i] = add_block(_mm512_add_epi32(even, odd), scales[i], block.d, sums[i]);
             if (Walk::kKind == kUnsignedMin) sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(scales[N + i]), block.m, sums[i]);
+        }
+    }
+    // In the order of dot_halves.h.
+    PK_INLINE_MEMBER void take_halves(const Block& block, const int8_t* a, const float* scales, const float* offsets) {
+#pragma GCC unroll 8
+        for (int i = 0; i < N; i++) {
+            __m512i first = _mm512_set1_epi32(load_i32(offsets + i)), second = _mm512_set1_epi32(load_i32(offsets + N + i));
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++) {
+                first = _mm512_dpbusd_epi32(first, block.w[j], broadcast4(a + 4 * (N * j + i)));
+                second = _mm512_dpbusd_epi32(second, block.w[j + 4], broadcast4(a + 4 * (N * (j + 4) + i)));
+            }
+            const __m512 pair = _mm512_mul_ps(_mm512_cvtepi32_ps(first), block.d);
+            sums[i] = _mm512_fmadd_ps(_mm512_fmadd_ps(_mm512_cvtepi32_ps(second), block.d2, pair),
+                                      _mm512_set1_ps(scales[i]), sums[i]);
         }
     }
 };
@@ -206,6 +226,7 @@ static void dot_strip(Strip strip, int blocks, const QuantGroup& group, Results 
     sink.strip = strip;
     sink.data = group.data;
     sink.meta = group.meta;
+    sink.halves = group.halves;
     for (int i = 0; i < N; i++) sink.sums[i] = _mm512_setzero_ps();
     Walk::walk(strip, blocks, sink);
     for (int i = 0; i < N; i++) _mm512_storeu_ps(results[i], sink.sums[i]);
