@@ -18,19 +18,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from kernels import program as p
 from kernels.encoding import row_bytes
 from kernels.native_program import NativeProgram
+from tests.kernels.weights import FLOATS, make
+from tests.kernels.weights import TYPES as ALL_TYPES
 
-TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 8, "bf16": 30}
+TYPES = {name.lower(): number for name, number in ALL_TYPES.items()}
 
 
 def random_weights(kind: int, rows: int, cols: int, count: int) -> np.ndarray:
-    raw = np.random.default_rng(0).integers(0, 256, (count * rows, row_bytes(kind, cols)), np.uint8)
-    if kind in (2, 3, 8):  # sane float16 scales
-        block = {2: 18, 3: 20, 8: 34}[kind]
-        raw.reshape(-1, block)[:, 1] = 0x20
-        if kind == 3:
-            raw.reshape(-1, block)[:, 3] = 0xA0
-        return raw
-    return np.zeros_like(raw)
+    """[count * rows, bytes of a row] of random codes; the first blocks repeat, rates do not depend on values."""
+    name = next(n for n, number in ALL_TYPES.items() if number == kind)
+    if name in FLOATS:
+        return np.zeros((count * rows, row_bytes(kind, cols)), np.uint8)
+    some = make(name, rows, cols)[0].data.view(np.uint8).reshape(rows, -1)
+    return np.ascontiguousarray(np.tile(some, (count, 1)))
 
 
 def build(kind: int, rows: int, cols: int, count: int, products: int, raw: np.ndarray) -> p.Program:
