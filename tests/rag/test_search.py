@@ -4,7 +4,9 @@ import pytest
 
 from assets import sample_pdf
 from rag import Document, Library
-from rag.retrieve import match_expression, part_expression
+from rag.expressions import match_expression, part_expression
+from rag.ingest import window_vectors
+from rag.scope import chapters, named_chapter
 from tests.rag import pdf_files
 from tests.rag.conftest import WordBag
 
@@ -115,3 +117,42 @@ def test_japanese_inside_a_sentence_is_found(library: Library, tmp_path: Path) -
     assert library.page_text(document.id, 1) == pages[1][0]
     assert library.search("会話はいつまでごみ箱に保存されますか")[0].page_index == 1
     assert library.search("支払う")[0].page_index == 2
+
+
+def test_only_some_pages_are_searched(tmp_path: Path) -> None:
+    library = Library(tmp_path / "library", WordBag())
+    document = library.add(sample_pdf())
+    everywhere = {hit.page_index for hit in library.search("deposit desk reader", top=20)}
+    assert len(everywhere) > 3
+    found = library.search("deposit desk reader", top=20, pages={document.id: range(4, 7)})
+    assert {hit.page_index for hit in found} == everywhere & {4, 5, 6}
+    chapter = named_chapter("chapter 3", chapters(library.outline(document.id), document.pages))
+    assert chapter is not None
+    kept = library.search("What is the deposit for guests?", pages={document.id: chapter.pages})
+    assert {hit.page_index for hit in kept} <= set(chapter.pages)
+    library.close()
+
+
+def test_documents_without_vectors_are_not_put_last(tmp_path: Path) -> None:
+    words_only = Library(tmp_path / "library")
+    fresh = words_only.add(sample_pdf())
+    words_only.close()
+    library = Library(tmp_path / "library", WordBag())
+    pages = [[f"Sheet {n} is about ships and the sea and what is on deck at night."] * 9 for n in range(40)]
+    library.add(pdf_files.write_pdf(tmp_path / "ships.pdf", pages))
+    best = library.search("What is the deposit for guests on a ship?")[0]
+    assert not library.document(fresh.id).embedded
+    assert (best.document_id, best.page_label) == (fresh.id, "1")
+    library.close()
+
+
+def test_the_heading_is_part_of_the_vector() -> None:
+    bag = WordBag()
+    plain, headed, same = window_vectors(
+        bag, [("rust forms", ""), ("rust forms", "Care of anchors"), ("rust forms", "rust forms")]
+    )
+    wanted = bag.embed(["anchors"])[0]
+    assert headed @ wanted > plain @ wanted + 0.1
+    assert plain @ plain == pytest.approx(1)
+    assert headed @ headed == pytest.approx(1)
+    assert same == pytest.approx(plain, abs=1e-6)

@@ -1,0 +1,30 @@
+"""Questions as expressions of the full-text indexes."""
+
+from __future__ import annotations
+
+import re
+
+from rag.sentences import IDEOGRAPH
+from rag.stop_words import STOP_WORDS
+
+TERM = re.compile(r"\w+(?:[^\w\s]+\w+)*")
+
+
+def match_expression(query: str) -> str:
+    """FTS5 expression: any of the words that are no stop words (any word if all are). A word with marks
+    inside, like DEB_GAIN_ROOT_CMD or avr-gcc, is a phrase and must stand as a whole."""
+    terms = list(dict.fromkeys(TERM.findall(query)))
+    telling = [term for term in terms if term.casefold() not in STOP_WORDS] or terms
+    return " OR ".join(quoted(term) for term in telling)
+
+
+def part_expression(query: str) -> str:
+    """Expression for the trigram index, for writing without spaces: overlapping pieces of three characters."""
+    runs = re.findall(rf"{IDEOGRAPH.pattern}{{3,}}", query)
+    pieces = [run[n : n + 3] for run in runs for n in range(len(run) - 2)]
+    return " OR ".join(quoted(piece) for piece in dict.fromkeys(pieces))
+
+
+def quoted(term: str) -> str:
+    """An FTS5 string."""
+    return '"' + term.replace('"', '""') + '"'
