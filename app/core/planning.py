@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 from app.core.documents import DocumentTexts
 from app.core.errors import UserError
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
-from app.core.records import Conversation, Message, UsedMode
+from app.core.records import AttachedDocument, Conversation, Message, UsedMode
 from app.core.segments import PromptFormat
 from app.core.settings import Settings
-from engine.messages import Tokens
+from engine.messages import ConversationId, Tokens
 from rag.types import DocumentId, Hit, Passage
 
 if TYPE_CHECKING:
@@ -95,6 +95,16 @@ class Planner:
         if whole:
             return draft.finish("whole", documents=whole)
         return self._with_passages(draft, documents, look_up)
+
+    def shared_prefix(self, document: int, model: LoadedModel) -> Tokens | None:
+        """What every first question on this document alone begins with; None when automatic mode would not read it
+        whole with this model, or when it is not there.
+        """
+        attached = (AttachedDocument(document, 0.0),)
+        conversation = Conversation(ConversationId(""), "", 0.0, 0.0, documents=attached)
+        plan = self.plan(Situation(conversation, (), model, frozenset()), "", look_up=False)
+        shared = plan.composed.placement.shared_tokens
+        return Tokens.prompt(plan.composed.tokens.ids[:shared]) if plan.addition.documents else None
 
     def _fresh_documents(self, draft: _Draft) -> list[int]:
         """Attached documents that are not in the context whole, in shelf order."""

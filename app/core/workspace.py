@@ -40,6 +40,7 @@ from app.core.paths import Paths
 from app.core.planning import Planner
 from app.core.pricing import price_of
 from app.core.prompt import history
+from app.core.read_ahead import ReadAhead, ReadAheadServices
 from app.core.records import Conversation, Mode, Price
 from app.core.settings import Settings, load_settings, save_settings
 from app.core.turns import Turns, TurnServices
@@ -57,7 +58,9 @@ from engine.messages import (
     SaveState,
     Tokens,
     TurnId,
+    document_state,
 )
+from rag.types import DocumentId
 
 if TYPE_CHECKING:
     from app.core.conversations import ConversationStore
@@ -81,11 +84,13 @@ class Workspace:
         settings: Settings | None = None,
         wait_for_vectors: bool = False,
         make_vectors: bool = True,
+        read_ahead: bool = False,
     ) -> None:
         """`settings` None: those stored in `paths` (a damaged file gives a Notice event).
 
         `wait_for_vectors`: a question may wait for the embedder to load (command line); else it is looked up
         by words until the embedder is there. `make_vectors`: imports are followed by embedding.
+        `read_ahead`: documents are read by the model before anybody asks, where the preference allows it (window).
         """
         self.paths = paths.create()
         self._on_event = on_event
@@ -107,6 +112,7 @@ class Workspace:
         self._planner = Planner(lambda: self.library, self._shelves.search, lambda: self._settings)
         self._histories = Histories(lambda: self.conversations, self._planner.texts)
         self._turns = Turns(self._services())
+        self._ahead = ReadAhead(self._ahead_services()) if read_ahead else None
         if notice is not None:
             self._emit(notice)
 
@@ -148,7 +154,9 @@ class Workspace:
 
     def update_settings(self, **changes: Any) -> Settings:
         """Stores the changed preferences (fields of Settings). Engine settings act at the next load."""
-        return self._change_settings(lambda settings: replace(settings, **changes))
+        changed = self._change_settings(lambda settings: replace(settings, **changes))
+        self._wake_read_ahead()
+        return changed
 
     # --- models -------------------------------------------------------------------------------------
     def load_model(self, path: Path | None = None) -> None:
@@ -264,6 +272,26 @@ class Workspace:
     def cancel_import(self, job: JobId) -> None:
         self._imports.cancel(job)
 
+    def trash_document(self, document: int) -> None:
+        """Undone by `restore_document`. Reading it ahead is stopped."""
+        self.library.trash(DocumentId(document))
+        self._wake_read_ahead()
+
+    def restore_document(self, document: int) -> None:
+        self.library.restore(DocumentId(document))
+        self._wake_read_ahead()
+
+    def purge_document(self, document: int) -> None:
+        """Out of the trash for good; of its KV only what conversations use stays."""
+        self.library.purge(DocumentId(document))
+        if self._engine is not None:
+            self._engine.send(DropState(document_state(str(document)), disk=True))
+
+    def stop_reading_ahead(self) -> None:
+        """What was read is kept. It goes on when a model is loaded or a new document comes. Returns at once."""
+        if self._ahead is not None:
+            self._ahead.hold()
+
     def resume_imports(self) -> None:
         """Goes on with what a quit or crash cut short; for after the start. Returns at once."""
         self._imports.resume()
@@ -299,6 +327,8 @@ class Workspace:
         self._turns.close(timeout)
         self._fetches.close(timeout)
         self._imports.close(timeout)
+        if self._ahead is not None:
+            self._ahead.close(timeout)
         if self._engine is not None and not self._engine.close(timeout):
             log.warning("the engine did not end in time; state that was not saved will be read again")
         self._shelves.close()
@@ -319,8 +349,24 @@ class Workspace:
             emit=self._emit,
         )
 
+    def _ahead_services(self) -> ReadAheadServices:
+        return ReadAheadServices(
+            library=lambda: self.library,
+            engine=lambda: self.engine,
+            gate=self._gate,
+            planner=self._planner,
+            enabled=lambda: self._settings.read_ahead,
+            emit=self._emit,
+        )
+
+    def _wake_read_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead.wake()
+
     def _emit(self, event: WorkspaceEvent) -> None:
         """A listener's fault must not end a turn or the engine."""
+        if self._ahead is not None:
+            self._ahead.hear(event)
         try:
             self._on_event(event)
         except Exception:

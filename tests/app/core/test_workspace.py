@@ -26,10 +26,10 @@ QUICK = Settings(
 class Desk:
     """A workspace whose events are waited for."""
 
-    def __init__(self, home: Path, settings: Settings = QUICK) -> None:
+    def __init__(self, home: Path, settings: Settings = QUICK, read_ahead: bool = False) -> None:
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.home = home
-        self.workspace = Workspace(Paths.below(home), self.events.put, settings)
+        self.workspace = Workspace(Paths.below(home), self.events.put, settings, read_ahead=read_ahead)
 
     def until(self, *kinds: type) -> Any:
         while True:

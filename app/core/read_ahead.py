@@ -1,0 +1,195 @@
+"""Documents are read by the model before anybody asks: what every first question on them begins with is computed.
+
+One document at a time, the most recently added first, only such as automatic mode would put into the prompt whole.
+The engine keeps it below all turns. Stopped on battery, by the preference, by the reader and by the trash; what was
+read is kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.core.errors import UserError
+from app.core.events import ImportDone, WorkspaceEvent
+from app.core.gate import ModelGate, ReadyModel
+from app.core.planning import Planner
+from engine.messages import (
+    DocumentRead,
+    DocumentStopped,
+    ModelLoaded,
+    PrefillDocument,
+    StopDocument,
+    Tokens,
+)
+
+if TYPE_CHECKING:
+    from engine.client import EngineClient
+    from rag import Document, Library
+
+log = logging.getLogger(__name__)
+BATTERY_EVERY_S = 60.0
+Key = tuple[int, int]  # id and characters: text recognised later makes it another document
+
+
+def on_battery() -> bool:
+    """False where the machine has no battery or does not tell."""
+    import psutil
+
+    if not hasattr(psutil, "sensors_battery"):
+        return False
+    battery = psutil.sensors_battery()
+    return battery is not None and battery.power_plugged is False
+
+
+@dataclass(frozen=True)
+class ReadAheadServices:
+    """What reading ahead works with; parts that open lazily are functions. `enabled`: the preference."""
+
+    library: Callable[[], Library]
+    engine: Callable[[], EngineClient]
+    gate: ModelGate
+    planner: Planner
+    enabled: Callable[[], bool]
+    emit: Callable[[WorkspaceEvent], None]
+    on_battery: Callable[[], bool] = on_battery
+
+
+class ReadAhead:
+    """A thread that decides which document is read; started with the first event, thread-safe.
+
+    Documents are named to the engine by their id in the library.
+    """
+
+    def __init__(self, services: ReadAheadServices) -> None:
+        self._with = services
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._woken = False
+        self._closed = False
+        self._held = False  # by the reader, until a model is loaded or a document comes
+        self._no_power = False
+        self._reading: Key | None = None
+        self._settled: set[Key] = set()  # read, or not to be read, with this model
+
+    def hear(self, event: WorkspaceEvent) -> None:
+        """On the engine's thread and on those of imports; quick."""
+        with self._changed:
+            if isinstance(event, ModelLoaded):
+                self._settled.clear()
+                self._reading, self._held = None, False
+            elif isinstance(event, ImportDone) and not event.known:
+                self._held = False
+            elif isinstance(event, DocumentRead | DocumentStopped) and self._is_reading(event.document):
+                self._ended(event)
+            else:
+                return
+        self.wake()
+
+    def wake(self) -> None:
+        """Something it depends on has changed: documents, preference, power."""
+        with self._changed:
+            if self._closed:
+                return
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="read-ahead", daemon=True)
+                self._thread.start()
+            self._woken = True
+            self._changed.notify_all()
+
+    def hold(self) -> None:
+        """The reader wants it to stop. It goes on when a model is loaded or a new document comes."""
+        with self._changed:
+            self._held = True
+        self.wake()
+
+    def close(self, timeout: float) -> None:
+        """Ends the thread; the engine stops and keeps what it reads when it is closed."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout)
+
+    # --- the thread -----------------------------------------------------------------------------------
+    def _run(self) -> None:
+        while self._due():
+            try:
+                self._look()
+            except Exception:
+                log.exception("reading ahead failed")
+
+    def _due(self) -> bool:
+        """Waits until there is something to decide; the battery is looked at every minute. False: the end."""
+        with self._changed:
+            watching = self._reading is not None or self._no_power
+            self._changed.wait_for(lambda: self._woken or self._closed, BATTERY_EVERY_S if watching else None)
+            self._woken = False
+            return not self._closed
+
+    def _look(self) -> None:
+        """Begins a document; or stops the one that is read when it may not be, is gone, or a newer one has come."""
+        model = self._allowed()
+        reading = self._reading
+        first = None if model is None else self._first(model, reading)
+        if reading is not None:
+            if first is None or _key(first[0]) != reading:
+                self._with.engine().send(StopDocument(str(reading[0])))
+        elif first is not None:
+            self._begin(*first)
+
+    def _allowed(self) -> ReadyModel | None:
+        """The model, when there is one and nothing stands against using it now."""
+        gate = self._with.gate
+        if self._held or not self._with.enabled() or gate.loading:
+            return None
+        self._no_power = self._with.on_battery()
+        try:
+            return None if self._no_power else gate.current()
+        except UserError:
+            return None
+
+    def _first(self, model: ReadyModel, reading: Key | None) -> tuple[Document, Tokens] | None:
+        """The newest document that is to be read, and what of the prompt is computed for it."""
+        documents = sorted(self._with.library().documents(), key=lambda document: -document.added)
+        for document in documents:
+            key = _key(document)
+            if key in self._settled or document.state == "importing":
+                continue
+            tokens = self._with.planner.shared_prefix(int(document.id), model)
+            if tokens is not None and (key == reading or not self._read_before(document, tokens)):
+                return document, tokens
+            with self._changed:
+                self._settled.add(key)
+        return None
+
+    def _read_before(self, document: Document, tokens: Tokens) -> bool:
+        """Whether all of it is kept, from an earlier start or from a conversation; nothing is loaded to find out."""
+        if self._with.engine().quote(tokens).new:
+            return False
+        self._with.emit(DocumentRead(str(document.id), document.name, len(tokens), 0, 0.0, 0))
+        return True
+
+    def _begin(self, document: Document, tokens: Tokens) -> None:
+        with self._changed:
+            self._reading = _key(document)
+        self._with.engine().send(PrefillDocument(str(document.id), tokens, document.name))
+
+    # --- under the lock -------------------------------------------------------------------------------
+    def _is_reading(self, document: str) -> bool:
+        return self._reading is not None and str(self._reading[0]) == document
+
+    def _ended(self, event: DocumentRead | DocumentStopped) -> None:
+        """A document that could not be read is not tried again with this model; a stopped one is."""
+        assert self._reading is not None
+        if isinstance(event, DocumentRead) or event.why != "stopped":
+            self._settled.add(self._reading)
+        self._reading = None
+
+
+def _key(document: Document) -> Key:
+    return int(document.id), document.characters

@@ -1,0 +1,172 @@
+"""Documents are read before anybody asks: real engine, starter model, library and conversations."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+
+from app.core import read_ahead
+from app.core.gate import ReadyModel
+from engine.messages import ComputedRange, DocumentProgress, DocumentRead, DocumentStopped
+from tests.app.core.test_workspace import QUICK, Desk
+
+pytestmark = [pytest.mark.model, pytest.mark.slow]
+
+
+class Battery(NamedTuple):
+    """As psutil tells of one."""
+
+    percent: float
+    secsleft: int
+    power_plugged: bool
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """No model is loaded."""
+    made = Desk(tmp_path, read_ahead=True)
+    yield made
+    made.workspace.close()
+
+
+def events_for(desk: Desk, seconds: float) -> list[Any]:
+    """What is reported within that time."""
+    found, until = [], time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        try:
+            found.append(desk.events.get(timeout=left))
+        except queue.Empty:
+            break
+    return found
+
+
+def about_documents(events: list[Any]) -> list[Any]:
+    return [e for e in events if isinstance(e, DocumentProgress | DocumentRead | DocumentStopped)]
+
+
+def test_a_first_question_computes_only_what_is_its_own(desk: Desk, starter_model: Path) -> None:
+    desk.load(starter_model)
+    document = desk.book(3)
+    read = desk.until(DocumentRead, DocumentStopped)
+    assert isinstance(read, DocumentRead), read
+    assert (read.document, read.label, read.computed) == (str(document), "book1.pdf", read.tokens)
+    for i, question in enumerate(("Which word is on page two?", "Tell me about the harbour.")):
+        c = desk.workspace.new_conversation(documents=(document,))
+        price = desk.workspace.price(c.id, question)
+        report = desk.answer(c.id, question).report
+        shared = desk.workspace.conversations.messages(c.id)[0].placement.shared_tokens
+        reused = report.tokens.reused
+        assert read.tokens == shared == reused.of_which_shared
+        assert price.reused_tokens == reused.memory
+        assert reused.memory == shared if i == 0 else shared < reused.memory < shared + 10, "the template's glue"
+        assert report.tokens.computed == (ComputedRange(report.tokens.prompt - reused.memory, "new"),)
+
+
+def test_newest_first_and_only_what_is_read_whole(desk: Desk, starter_model: Path) -> None:
+    first, long, last = desk.book(1, seed=1), desk.book(16, seed=2), desk.book(1, seed=3)
+    desk.load(starter_model)
+    assert [desk.until(DocumentRead).document for _ in range(2)] == [str(last), str(first)]
+    model = ReadyModel.of(desk.workspace.engine.model)
+    assert desk.workspace._planner.shared_prefix(long, model) is None
+    assert about_documents(events_for(desk, 0.5)) == []
+
+
+def test_what_was_read_is_not_read_again(desk: Desk, starter_model: Path) -> None:
+    desk.load(starter_model)
+    desk.book(2)
+    read = desk.until(DocumentRead)
+    desk.workspace.close()
+    again = Desk(desk.home, read_ahead=True)
+    try:
+        again.load(starter_model)
+        (event,) = about_documents(events_for(again, 1.5))
+        assert event == replace(read, computed=0, seconds=0.0, bytes_written=0)
+    finally:
+        again.workspace.close()
+
+
+def test_the_trash_ends_it(desk: Desk, starter_model: Path) -> None:
+    desk.load(starter_model)
+    document = desk.book(5)
+    desk.until(DocumentProgress)
+    desk.workspace.trash_document(document)
+    stopped = desk.until(DocumentStopped, DocumentRead)
+    assert isinstance(stopped, DocumentStopped)
+    assert 0 < stopped.done < stopped.total
+    assert about_documents(events_for(desk, 0.5)) == []
+    desk.workspace.restore_document(document)
+    read = desk.until(DocumentRead, DocumentStopped)
+    assert read.computed == stopped.total - stopped.done, "it goes on where it was stopped"
+
+
+def test_the_reader_ends_it_and_a_new_document_goes_on(desk: Desk, starter_model: Path) -> None:
+    desk.load(starter_model)
+    first = desk.book(5)
+    desk.until(DocumentProgress)
+    desk.workspace.stop_reading_ahead()
+    assert isinstance(desk.until(DocumentStopped, DocumentRead), DocumentStopped)
+    assert about_documents(events_for(desk, 0.5)) == []
+    second = desk.book(1, seed=2)
+    assert [desk.until(DocumentRead).document for _ in range(2)] == [str(second), str(first)]
+
+
+def test_a_newer_document_is_read_before_the_rest(desk: Desk, starter_model: Path) -> None:
+    desk.load(starter_model)
+    first = desk.book(5)
+    desk.until(DocumentProgress)
+    second = desk.book(1, seed=2)
+    endings = [desk.until(DocumentStopped, DocumentRead) for _ in range(3)]
+    assert [(type(e), e.document) for e in endings] == [
+        (DocumentStopped, str(first)),
+        (DocumentRead, str(second)),
+        (DocumentRead, str(first)),
+    ]
+
+
+def test_only_where_the_preference_allows_it(tmp_path: Path, starter_model: Path) -> None:
+    desk = Desk(tmp_path, replace(QUICK, read_ahead=False), read_ahead=True)
+    desk.load(starter_model)
+    desk.book(1)
+    assert about_documents(events_for(desk, 0.7)) == []
+    desk.workspace.update_settings(read_ahead=True)
+    desk.until(DocumentRead)
+    desk.workspace.close()
+
+
+def test_never_without_being_asked_for(tmp_path: Path, starter_model: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.load(starter_model)
+    desk.book(1)
+    assert about_documents(events_for(desk, 0.7)) == []
+    desk.workspace.close()
+
+
+def test_never_on_battery(desk: Desk, starter_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The battery is the machine's: what psutil would tell of one is put in its place."""
+    plugged = False
+    monkeypatch.setattr(psutil, "sensors_battery", lambda: Battery(80, 3600, plugged), raising=False)
+    monkeypatch.setattr(read_ahead, "BATTERY_EVERY_S", 0.1)
+    desk.load(starter_model)
+    desk.book(5)
+    assert about_documents(events_for(desk, 0.7)) == []
+    plugged = True
+    assert isinstance(desk.until(DocumentProgress), DocumentProgress)
+    plugged = False
+    stopped = desk.until(DocumentStopped, DocumentRead)
+    assert isinstance(stopped, DocumentStopped)
+    plugged = True
+    assert desk.until(DocumentStopped, DocumentRead).computed == stopped.total - stopped.done
+
+
+def test_a_machine_without_battery_is_not_on_battery(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "sensors_battery", lambda: None, raising=False)
+    assert not read_ahead.on_battery()
+    monkeypatch.delattr(psutil, "sensors_battery")
+    assert not read_ahead.on_battery()
