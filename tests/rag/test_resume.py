@@ -1,7 +1,10 @@
 """Imports that are killed, and imports of the same file by two processes."""
 
+import os
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,9 @@ library = Library(Path(sys.argv[1]))
 print(library.add(Path(sys.argv[2])).id)
 library.close()
 """
+ADDED_WITH_VECTORS = ADDED.replace("import Library", "import Library\nfrom tests.rag.conftest import WordBag").replace(
+    "(sys.argv[1]))", "(sys.argv[1]), WordBag())"
+)
 
 
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:
@@ -96,6 +102,43 @@ def test_a_killed_import_goes_on(phase: str, done: int, path: Path, undisturbed:
     assert everything(tmp_path) != undisturbed
     add(tmp_path, path)
     assert everything(tmp_path) == undisturbed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.timeout(1800)
+def test_imports_killed_at_random_moments(path: Path, undisturbed: list[object], tmp_path: Path) -> None:
+    """Each import is killed some time after it began, until one survives; then the next library is begun.
+
+    PAGEKEEP_KILLS sets how often; a few times are enough for every run, 50 for a release.
+    """
+    kills = int(os.environ.get("PAGEKEEP_KILLS", "4"))
+    chance = random.Random(kills)
+    longest = timed(tmp_path / "timed", path)
+    done = rounds = 0
+    while done < kills:
+        folder = tmp_path / str(rounds)
+        while done < kills and killed_after(folder, path, chance.uniform(0.3, longest)):
+            done += 1
+        rounds += 1
+        add(folder, path)
+        assert everything(folder) == undisturbed
+
+
+def timed(folder: Path, path: Path) -> float:
+    start = time.monotonic()
+    python(ADDED_WITH_VECTORS, folder, path).communicate(timeout=300)
+    return time.monotonic() - start
+
+
+def killed_after(folder: Path, path: Path, seconds: float) -> bool:
+    """False when the import was faster than that."""
+    child = python(ADDED_WITH_VECTORS, folder, path)
+    try:
+        child.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        child.kill()
+    child.communicate(timeout=60)
+    return child.returncode == -9
 
 
 def test_two_processes_add_the_same_file(path: Path, undisturbed: list[object], tmp_path: Path) -> None:
