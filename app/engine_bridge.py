@@ -39,6 +39,9 @@ _SIGNALS: dict[type, str] = {
     engine.ModelLoading: "model_loading",
     engine.ModelLoaded: "model_loaded",
     engine.ModelFailed: "model_failed",
+    engine.DocumentProgress: "document_progress",
+    engine.DocumentRead: "document_read",
+    engine.DocumentStopped: "document_stopped",
     engine.StateReport: "state_report",
     engine.EngineStats: "stats",
 }
@@ -72,6 +75,9 @@ class EngineBridge(QObject):
     model_loading = Signal(object)
     model_loaded = Signal(object)
     model_failed = Signal(object)
+    document_progress = Signal(object)
+    document_read = Signal(object)
+    document_stopped = Signal(object)
     state_report = Signal(object)
     stats = Signal(object)
     _woken = Signal()
@@ -140,6 +146,8 @@ def _merge_key(event: object) -> object | None:
             return type(event), event.turn
         case core.ImportProgress() | core.FetchProgress():
             return type(event), event.job
+        case engine.DocumentProgress():
+            return type(event), event.document
         case engine.EngineStats():
             return engine.EngineStats
         case engine.TokenDelta() | engine.PrefillProgress():

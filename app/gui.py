@@ -107,7 +107,7 @@ def _workspace(paths: Paths, on_event: Callable[[object], None]) -> object:
     """Its imports (databases, arrays, documents) take longer than the window."""
     from app.core.workspace import Workspace
 
-    return Workspace(paths, on_event)
+    return Workspace(paths, on_event, read_ahead=True)
 
 
 def run() -> int:

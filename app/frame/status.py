@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from app.services import Services
 from app.widgets.cards import label
 from app.widgets.elided import ElidedLabel
-from app.widgets.format import per_second, size
-from engine.messages import EngineStats, ModelFailed, ModelLoaded, ModelLoading
+from app.widgets.format import count, duration, per_second, size
+from engine.messages import DocumentProgress, EngineStats, ModelFailed, ModelLoaded, ModelLoading
 
 MEMORY_EVERY_MS = 5000
 
@@ -21,10 +23,26 @@ def free_memory() -> int:
     return int(psutil.virtual_memory().available)
 
 
+@dataclass(frozen=True)
+class Activity:
+    """What runs beside the chat. `part` 0 to 1, None for no bar."""
+
+    words: str = ""
+    job: object = None
+    part: float | None = None
+
+
+def reading_words(event: DocumentProgress) -> str:
+    """`reading gnuplot.pdf ahead: 1,200 of 6,400 tokens, 12 s left`."""
+    left = f", {duration(max(1.0, event.seconds_left))} left" if event.seconds_left else ""
+    return f"reading {event.label} ahead: {count(event.done)} of {count(event.total)} tokens{left}"
+
+
 class StatusBar(QStatusBar):
-    """Signals: models_wanted; cancel_wanted (argument: the job that is shown)."""
+    """Signals: models_wanted; cancel_wanted (argument: the import that is shown); stop_reading_wanted."""
 
     models_wanted = Signal()
+    stop_reading_wanted = Signal()
     cancel_wanted = Signal(object)
 
     def __init__(self, services: Services) -> None:
@@ -32,7 +50,8 @@ class StatusBar(QStatusBar):
         self._services = services
         self._loaded: ModelLoaded | None = None
         self._stats: EngineStats | None = None
-        self._job: object = None
+        self._import = Activity()
+        self._reading = Activity()
         self._model = QToolButton(text=" No model", iconSize=QSize(16, 16))
         self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._model.setToolTip("Models (Ctrl+M)")
@@ -41,26 +60,47 @@ class StatusBar(QStatusBar):
         self._activity.setProperty("role", "muted")
         self._progress = QProgressBar(textVisible=False)
         self._progress.setFixedWidth(120)
-        self._progress.setAccessibleName("Import progress")
-        self._cancel = QToolButton(toolTip="Stop importing", iconSize=QSize(14, 14))
-        self._cancel.setAccessibleName("Stop importing")
-        self._cancel.clicked.connect(lambda: self.cancel_wanted.emit(self._job))
+        self._progress.setAccessibleName("Progress")
+        self._cancel = QToolButton(iconSize=QSize(14, 14))
+        self._cancel.clicked.connect(self._stop)
         self._memory = label("", "muted", wrap=False)
         self._free = 0
         self._lay_out()
         self._connect()
         self._draw()
-        self.show_activity("", None)
+        self._show()
 
-    def show_activity(self, words: str, job: object, part: float | None = None) -> None:
-        self._job = job
-        self._activity.setText(words)
-        self._activity.setToolTip(words)
-        self._cancel.setVisible(job is not None)
-        self._progress.setVisible(part is not None)
-        if part is not None:
+    def show_import(self, words: str, job: object) -> None:
+        """No words: nothing is imported."""
+        self._import = Activity(words, job)
+        self._show()
+
+    def _show_reading(self, event: DocumentProgress) -> None:
+        self._reading = Activity(reading_words(event), part=event.done / max(1, event.total))
+        self._show()
+
+    def _end_reading(self) -> None:
+        self._reading = Activity()
+        self._show()
+
+    def _show(self) -> None:
+        """Imports go first: reading ahead is what happens when nothing else does."""
+        shown, what = (self._import, "importing") if self._import.words else (self._reading, "reading ahead")
+        self._activity.setText(shown.words)
+        self._activity.setToolTip(shown.words)
+        self._cancel.setVisible(bool(shown.words))
+        self._cancel.setToolTip(f"Stop {what}")
+        self._cancel.setAccessibleName(f"Stop {what}")
+        self._progress.setVisible(shown.part is not None)
+        if shown.part is not None:
             self._progress.setRange(0, 1000)
-            self._progress.setValue(int(part * 1000))
+            self._progress.setValue(int(shown.part * 1000))
+
+    def _stop(self) -> None:
+        if self._import.words:
+            self.cancel_wanted.emit(self._import.job)
+        else:
+            self.stop_reading_wanted.emit()
 
     @property
     def loaded(self) -> ModelLoaded | None:
@@ -135,6 +175,9 @@ class StatusBar(QStatusBar):
         signals.model_loaded.connect(self._show_loaded)
         signals.model_failed.connect(self._show_failed)
         signals.stats.connect(self._show_stats)
+        signals.document_progress.connect(self._show_reading)
+        for ended in (signals.document_read, signals.document_stopped):
+            ended.connect(lambda _: self._end_reading())
         self._services.theme.changed.connect(self._draw)
         timer = QTimer(self, interval=MEMORY_EVERY_MS)
         timer.timeout.connect(self._measure)

@@ -111,7 +111,7 @@ class TrashDialog(QDialog):
         def work() -> Conversation | None:
             if isinstance(item, Conversation):
                 return workspace.restore(item.id) if restore else workspace.purge(item.id)
-            change = workspace.library.restore if restore else workspace.library.purge
+            change = workspace.restore_document if restore else workspace.purge_document
             change(item.id)
             return None
 

@@ -27,8 +27,9 @@ def _connect_features(window: Window) -> None:
     library.report_wanted.connect(dialogs.report)
     library.changed.connect(controller.names_changed)
     library.removed.connect(window.reader.close_document)
-    library.activity.connect(status.show_activity)
+    library.activity.connect(status.show_import)
     status.cancel_wanted.connect(library.cancel)
+    status.stop_reading_wanted.connect(lambda: _stop_reading(window))
     status.models_wanted.connect(dialogs.models)
     chat.add_wanted.connect(library.choose_files)
     chat.sample_wanted.connect(library.add_sample)
@@ -57,7 +58,14 @@ def _connect_events(window: Window) -> None:
     bus.import_done.connect(library.import_done)
     bus.import_failed.connect(library.import_failed)
     bus.import_cancelled.connect(library.import_cancelled)
+    bus.document_read.connect(library.document_read)
+    bus.model_loaded.connect(library.model_loaded)
     bus.model_loading.connect(window.model_loading)
     bus.model_loaded.connect(window.model_loaded)
     bus.model_failed.connect(window.model_failed)
     bus.notice.connect(window.notice)
+
+
+def _stop_reading(window: Window) -> None:
+    workspace = window.services.workspace
+    window.services.tasks.read(lambda: workspace.stop_reading_ahead())

@@ -52,17 +52,19 @@ def import_face(one: Import, name: str) -> RowFace:
     return RowFace(name, progress_words(progress), "document", "accent", "muted", progress=part)
 
 
-def document_face(document: Document) -> RowFace:
+def document_face(document: Document, read: int = 0) -> RowFace:
+    """`read`: bytes of what the model keeps of the whole document; 0: nothing is known."""
     pages = plural(document.pages, "page")
     if document.state == "importing":
         return RowFace(document.name, f"{pages}, import was stopped", "pause", "warn", "warn")
+    kept = f", read, {size(read)}" if read else ""
     if document.unreadable_pages:
         unread = len(document.unreadable_pages)
         return RowFace(
-            document.name, f"{pages}, {count(unread)} without readable text", "warning", "warn", "warn"
+            document.name, f"{pages}, {count(unread)} without readable text{kept}", "warning", "warn", "warn"
         )
     ready = "ready" if document.state == "ready" else "searchable by words"
-    return RowFace(document.name, f"{pages}, {ready}", "document")
+    return RowFace(document.name, f"{pages}{kept or f', {ready}'}", "document")
 
 
 class LibraryModel(QAbstractListModel):
@@ -70,6 +72,7 @@ class LibraryModel(QAbstractListModel):
         super().__init__()
         self._imports: dict[JobId, Import] = {}
         self._documents: list[Document] = []
+        self._read: dict[int, int] = {}
         self._loose: list[Import] = []  # imports of documents that are not in the list yet
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
@@ -113,6 +116,15 @@ class LibraryModel(QAbstractListModel):
 
     def documents(self) -> list[Document]:
         return list(self._documents)
+
+    def show_read(self, document: int, size: int) -> None:
+        """The model has read it whole; what it keeps takes `size` bytes."""
+        with self._rebuilding():
+            self._read[document] = size
+
+    def forget_read(self) -> None:
+        with self._rebuilding():
+            self._read.clear()
 
     # --- imports ----------------------------------------------------------------------------------
     def begin_import(self, job: JobId, path: Path) -> None:
@@ -170,7 +182,8 @@ class LibraryModel(QAbstractListModel):
         running = self.import_at(row)
         if running is not None:
             return import_face(running, self.name(running))
-        return document_face(self._documents[row - len(self._loose)])
+        document = self._documents[row - len(self._loose)]
+        return document_face(document, self._read.get(int(document.id), 0))
 
 
 def _document(one: Import) -> int | None:

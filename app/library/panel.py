@@ -25,7 +25,7 @@ from app.services import Services
 from app.widgets.cards import EmptyState, ErrorCard, label
 from app.widgets.rows import RowList
 from app.widgets.theme import ASSETS
-from engine.messages import ConversationId
+from engine.messages import ConversationId, DocumentRead, ModelLoaded
 
 if TYPE_CHECKING:
     from rag import Document
@@ -55,6 +55,7 @@ class LibraryPanel(QWidget):
         super().__init__()
         self._services = services
         self._attach_to: ConversationId | None = None
+        self._kv_bytes = 0
         self.rows = LibraryModel()
         self.list = RowList(services.theme, "Library")
         self.list.setModel(self.rows)
@@ -143,6 +144,14 @@ class LibraryPanel(QWidget):
         else:
             self._show_error(event.error)
 
+    def model_loaded(self, event: ModelLoaded) -> None:
+        """Another model has read nothing yet, until it is told."""
+        self._kv_bytes = event.kv_bytes_per_token
+        self.rows.forget_read()
+
+    def document_read(self, event: DocumentRead) -> None:
+        self.rows.show_read(int(event.document), event.tokens * self._kv_bytes)
+
     def _ask_password(self, path: Path) -> None:
         from app.library.password import ask_password
 
@@ -163,10 +172,10 @@ class LibraryPanel(QWidget):
             self.cancel(running.job)
         if document is None or running is not None:
             return
-        library = self._services.workspace
+        workspace = self._services.workspace
         self.rows.remove(document.id)
         self._update()
-        self._services.tasks.write(lambda: library.library.trash(document.id))
+        self._services.tasks.write(lambda: workspace.trash_document(document.id))
         self._services.toasts.offer_undo(
             f"“{document.name}” is in the trash.", lambda: self.bring_back(document.id)
         )
@@ -174,8 +183,8 @@ class LibraryPanel(QWidget):
         self.changed.emit()
 
     def bring_back(self, document: int) -> None:
-        library = self._services.workspace
-        self._services.tasks.write(lambda: library.library.restore(document), lambda _: self.reload())
+        workspace = self._services.workspace
+        self._services.tasks.write(lambda: workspace.restore_document(document), lambda _: self.reload())
 
     def _resume(self, document: Document) -> None:
         self.add([document.path])

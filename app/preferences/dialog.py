@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QDialog,
     QDialogButtonBox,
@@ -123,8 +124,13 @@ class PreferencesDialog(QDialog):
         sampling = self._settings.sampling
         return self._numbers("Answers", sampling, _SAMPLING, self._sampling)
 
-    def _documents(self) -> QGroupBox:
-        return self._numbers("Documents", self._settings, _DOCUMENTS, self._field)
+    def _documents(self) -> _Group:
+        group = self._numbers("Documents", self._settings, _DOCUMENTS, self._field)
+        ahead = QCheckBox("Read documents ahead", checked=self._settings.read_ahead)
+        ahead.setToolTip("The model reads a new document before you ask. Never on battery.")
+        ahead.toggled.connect(self._field("read_ahead"))
+        group.layout().addRow(ahead)
+        return group
 
     def _engine(self) -> _Group:
         engine = self._settings.engine
@@ -187,7 +193,7 @@ class PreferencesDialog(QDialog):
 
     def _store(self) -> None:
         new, workspace = self._settings, self._services.workspace
-        names = ("engine", "sampling", "passages", "passage_tokens", "answer_reserve", "whole_tokens")
+        names = ("engine", "sampling", "passages", "passage_tokens", "answer_reserve", "whole_tokens", "read_ahead")
         changes = {name: getattr(new, name) for name in names}
         self._services.tasks.write(lambda: workspace.update_settings(**changes))
 

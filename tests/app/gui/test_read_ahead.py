@@ -1,0 +1,88 @@
+"""Reading ahead as the reader sees it, in the real window with the real starter model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication, QCheckBox
+
+from app.frame.status import reading_words
+from app.preferences.dialog import PreferencesDialog
+from app.widgets.rows import FACE
+from engine.messages import DocumentProgress, DocumentStopped
+from tests.app.gui.driver import Driver
+from tests.app.gui.pdf_files import long_pages
+
+MakePdf = Callable[..., Path]
+
+
+@pytest.fixture
+def driver(qapp: QApplication, tmp_path: Path, starter_model: Path) -> Iterator[Driver]:
+    made = Driver(qapp, tmp_path / "home")
+    try:
+        made.show()
+        made.desktop.workspace.update_settings(fetch_embedder=False)
+        made.use_model(starter_model)
+        yield made
+    finally:
+        made.quit()
+
+
+def detail(driver: Driver) -> str:
+    rows = driver.window.library.rows
+    return rows.data(rows.index(0), FACE).detail
+
+
+@pytest.mark.model
+def test_it_is_shown_while_it_runs_and_when_it_is_done(driver: Driver, make_pdf: MakePdf) -> None:
+    status, seen = driver.window.status, []
+    driver.desktop.bridge.document_progress.connect(lambda event: seen.append(status._activity.toolTip()))
+    driver.add(make_pdf("orchard.pdf", long_pages("orchard", 3)))
+    driver.until(lambda: "read, " in detail(driver), "it was not read")
+    assert re.fullmatch(r"3 pages, read, [\d.]+ MB", detail(driver))
+    assert any(re.match(r"reading orchard\.pdf ahead: [\d,]+ of [\d,]+ tokens", words) for words in seen)
+    driver.until(lambda: not status._activity.toolTip(), "the activity stays", 20)
+    assert not status._cancel.isVisible()
+
+
+@pytest.mark.model
+def test_it_is_stopped_by_its_button(driver: Driver, make_pdf: MakePdf) -> None:
+    status, stopped = driver.window.status, []
+    driver.desktop.bridge.document_stopped.connect(stopped.append)
+    driver.add(make_pdf("orchard.pdf", long_pages("orchard", 5)))
+    driver.until(lambda: status._cancel.isVisible() and "ahead" in status._activity.toolTip(), "it does not begin")
+    assert status._cancel.accessibleName() == "Stop reading ahead"
+    status._cancel.click()
+    driver.until(lambda: stopped, "it does not stop", 20)
+    (event,) = stopped
+    assert isinstance(event, DocumentStopped)
+    assert event.done < event.total
+    driver.until(lambda: not status._cancel.isVisible(), "the button stays", 5)
+    assert "read" not in detail(driver).split(", ")
+
+
+def test_words_of_the_activity() -> None:
+    event = DocumentProgress("3", "gnuplot.pdf", 1200, 6400, 0, 4.0, 12.4, 0)
+    assert reading_words(event) == "reading gnuplot.pdf ahead: 1,200 of 6,400 tokens, 12 s left"
+    unknown = DocumentProgress("3", "gnuplot.pdf", 0, 6400, 0, 0.0, 0.0, 0)
+    assert reading_words(unknown) == "reading gnuplot.pdf ahead: 0 of 6,400 tokens"
+
+
+def test_the_preference_is_a_box_to_tick(qapp: QApplication, tmp_path: Path) -> None:
+    driver = Driver(qapp, tmp_path / "home")
+    try:
+        driver.show()
+        driver.window.dialogs.preferences()
+        dialog = driver.window.dialogs.shown
+        assert isinstance(dialog, PreferencesDialog)
+        (box,) = (b for b in dialog.findChildren(QCheckBox) if b.text() == "Read documents ahead")
+        assert box.isChecked()
+        box.click()
+        workspace = driver.desktop.workspace
+        driver.until(lambda: not workspace.settings.read_ahead, "not stored", 5)
+        dialog.close()
+    finally:
+        driver.quit()
