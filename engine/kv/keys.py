@@ -9,6 +9,7 @@ finds a page by its key also compares the ids.
 
 from __future__ import annotations
 
+from array import array
 from typing import NewType
 
 import numpy as np
@@ -33,7 +34,26 @@ def root_key(fingerprint: bytes) -> Key:
 
 def page_key(parent: Key, ids: Ids, roles: Roles) -> Key:
     """Key of the page (or tail) that holds `ids` after the tokens that `parent` stands for."""
-    return Key(xxhash.xxh3_128_digest(parent + ids.astype("<i4", copy=False).tobytes() + roles.tobytes()))
+    return key_of(parent, token_bytes(ids, roles))
+
+
+def key_of(parent: Key, data: bytes) -> Key:
+    """The same from the bytes of the tokens."""
+    return Key(xxhash.xxh3_128_digest(parent + data))
+
+
+def token_bytes(ids: Ids, roles: Roles) -> bytes:
+    """The tokens of a page as they are hashed and compared."""
+    return ids.astype("<i4", copy=False).tobytes() + roles.tobytes()
+
+
+def cut_bytes(ids: Ids, roles: Roles, size: int) -> list[bytes]:
+    """`token_bytes` of every full page of a token list."""
+    whole, kinds = ids.astype("<i4", copy=False).tobytes(), roles.tobytes()
+    return [
+        whole[4 * start : 4 * (start + size)] + kinds[start : start + size]
+        for start in range(0, len(ids) - size + 1, size)
+    ]
 
 
 def shifted_key(parent: Key, removed: Ids, ids: Ids, roles: Roles) -> Key:
@@ -51,7 +71,7 @@ def salted(parent: Key, removed: Ids) -> Key:
 
 def arrays(tokens: Tokens) -> tuple[Ids, Roles]:
     """(ids int32 [n], roles uint8 [n]) of a token list."""
-    return np.array(tokens.ids, np.int32), np.frombuffer(bytes(tokens.roles), np.uint8)
+    return np.frombuffer(array("i", tokens.ids), np.int32), np.frombuffer(bytes(tokens.roles), np.uint8)
 
 
 def chain(root: Key, ids: Ids, roles: Roles, page_tokens: int) -> list[Key]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.kv.disk import DiskRecord, DiskTier
-from engine.kv.keys import Ids, Key, Roles, common_prefix, page_key
+from engine.kv.keys import Ids, Key, Roles, common_prefix, cut_bytes, key_of, page_key
 from engine.kv.shift import Salts, salt_key
 from engine.kv.tree import Node, PageTree
 from engine.messages import FirstDifference
@@ -140,11 +140,11 @@ class Matcher:
         )  # fmt: skip
 
     def _full_pages(self, ids: Ids, roles: Roles, salts: Salts) -> tuple[Key, list[Source]]:
-        parent, pages, size = self._root, list[Source](), self._page_tokens
-        for stop in range(size, len(ids) + 1, size):
-            page = slice(stop - size, stop)
-            key = page_key(salt_key(parent, salts.get(len(pages), ())), ids[page], roles[page])
-            found = self._tree.find(key, ids[page], roles[page]) or self._on_disk(key, parent)
+        parent, pages = self._root, list[Source]()
+        for data in cut_bytes(ids, roles, self._page_tokens):
+            chain = salt_key(parent, salts[len(pages)]) if len(pages) in salts else parent
+            key = key_of(chain, data)
+            found = self._tree.find_bytes(key, data) or self._on_disk(key, parent)
             if found is None:
                 break
             pages.append(found)

@@ -7,11 +7,12 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.kv.keys import Ids, Key, Roles
+from engine.kv.keys import Ids, Key, Roles, token_bytes
 from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.value import Costs
 
@@ -55,8 +56,12 @@ class Node:
     def stop(self) -> int:
         return self.start + len(self.ids)
 
+    @cached_property
+    def token_bytes(self) -> bytes:
+        return token_bytes(self.ids, self.roles)
+
     def same_tokens(self, ids: Ids, roles: Roles) -> bool:
-        return bool(np.array_equal(self.ids, ids) and np.array_equal(self.roles, roles))
+        return self.token_bytes == token_bytes(ids, roles)
 
     def path(self) -> list[Node]:
         """The pages from the first to this one."""
@@ -90,8 +95,12 @@ class PageTree:
 
     def find(self, key: Key, ids: Ids, roles: Roles) -> Node | None:
         """The sealed page with this key and exactly these tokens: a key alone never decides."""
+        return self.find_bytes(key, token_bytes(ids, roles))
+
+    def find_bytes(self, key: Key, data: bytes) -> Node | None:
+        """The same for tokens given as `keys.token_bytes`."""
         node = self._nodes.get(key)
-        return node if node is not None and node.sealed and node.same_tokens(ids, roles) else None
+        return node if node is not None and node.sealed and node.token_bytes == data else None
 
     def get(self, key: Key) -> Node | None:
         return self._nodes.get(key)
