@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.backends.emit_attention import emit_attention
-from engine.backends.emit_ffn import emit_ffn
+from engine.backends.emit_ffn import emit_ffn, emit_routed
 from engine.backends.emitter import STREAM, Emitter
 from engine.errors import UnsupportedModel
 from engine.gguf import GgufFile
@@ -35,11 +37,18 @@ def native_backend(
 def compile_program(
     gguf: GgufFile, spec: ModelSpec, tensors: ModelTensors, layout: PageLayout, stretch: Stretch
 ) -> Program:
-    """The native program of a stretch that holds the whole model. `gguf` must stay open while it is used."""
+    """The native program of a stretch; buffer 0 is the stream. `gguf` must stay open while it is used."""
     emitter = Emitter(gguf, spec, layout)
     for block in stretch.blocks:
         _emit(emitter, block, tensors)
     return emitter.program()
+
+
+def compile_experts(gguf: GgufFile, spec: ModelSpec, tensors: ModelTensors, layout: PageLayout, layer: int) -> Program:
+    """The routed experts of one layer alone: buffers 0 normed rows, 1 routing, 2 the weighted sums."""
+    emitter = Emitter(gguf, spec, layout)
+    emit_routed(emitter, spec.layers[layer], tensors.layers[layer])
+    return replace(emitter.program(), kv_layers=())
 
 
 def _emit(emitter: Emitter, block: Block, tensors: ModelTensors) -> None:

@@ -21,6 +21,15 @@ def emit_ffn(emitter: Emitter, layer: LayerSpec, weights: LayerTensors) -> None:
         _mixture(emitter, layer.ffn, layer.ffn.experts, ffn, x, weights.post_ffn_norm)
 
 
+def emit_routed(emitter: Emitter, layer: LayerSpec, weights: LayerTensors) -> None:
+    """The chosen experts of normed rows, without router and shared part."""
+    experts = layer.ffn.experts
+    assert experts is not None
+    assert isinstance(weights.ffn, MoeTensors)
+    route, out = emitter.buffer("route", 2 * experts.used), emitter.buffer("sums", emitter.spec.channels)
+    _experts(emitter, layer.ffn, experts, weights.ffn, STREAM, route, out, accumulate=False, scale=1.0)
+
+
 def _opened(emitter: Emitter, ffn: FfnSpec, weights: DenseTensors, x: int) -> int:
     gate = emitter.linear("gate", x, weights.gate, weights.gate_bias)
     up = emitter.linear("up", x, weights.up, weights.up_bias)
@@ -35,7 +44,8 @@ def _mixture(
     direct = norm is None
     out = STREAM if direct else emitter.buffer("delta", emitter.spec.channels)
     scale = emitter.spec.residual_scale if direct else 1.0
-    _experts(emitter, ffn, experts, weights, x, out, accumulate=direct, scale=scale)
+    route = _route(emitter, experts, weights, x)
+    _experts(emitter, ffn, experts, weights, x, route, out, accumulate=direct, scale=scale)
     if weights.shared is not None:
         opened = _opened(emitter, ffn, weights.shared, x)
         if weights.shared_gate is not None:
@@ -51,6 +61,7 @@ def _experts(
     experts: ExpertSpec,
     weights: MoeTensors,
     x: int,
+    route: int,
     out: int,
     *,
     accumulate: bool,
@@ -60,7 +71,7 @@ def _experts(
         Experts(
             out,
             x,
-            _route(emitter, experts, weights, x),
+            route,
             experts.count,
             experts.used,
             gate=emitter.weights(weights.gate),

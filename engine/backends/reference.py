@@ -5,6 +5,7 @@ It reads and writes the same pages as the native backend. Each tensor is dequant
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -19,8 +20,14 @@ from engine.gguf import GgufFile, TensorInfo
 from engine.gguf.dequantise import DEQUANTISED_TYPES, dequantise
 from engine.models.ffn_tensors import DenseTensors, MoeTensors
 from engine.models.spec import ExpertSpec, FfnSpec, LayerSpec, MlaSpec, ModelSpec
-from engine.models.tensors import AttentionTensors, LayerTensors, MlaTensors, bind
+from engine.models.tensors import AttentionTensors, MlaTensors, bind
 from kernels.program import KvLayerLayout, StepBatch, StepResult
+
+
+class RunExperts(Protocol):
+    """Weighted sums [rows, channels] of the chosen experts: x [rows, channels], chosen and weights [rows, used]."""
+
+    def __call__(self, x: Tensor, chosen: Tensor, weights: Tensor) -> Tensor: ...
 
 
 class Layout(Protocol):
@@ -38,7 +45,11 @@ class ReferenceBackend:
     UnsupportedModel: a tensor type that has no dequantisation here.
     """
 
-    def __init__(self, gguf: GgufFile, spec: ModelSpec, layout: Layout) -> None:
+    def __init__(
+        self, gguf: GgufFile, spec: ModelSpec, layout: Layout, experts: Mapping[int, RunExperts] | None = None
+    ) -> None:
+        """`experts`: who computes the routed experts of a layer instead."""
+        self._remote = experts or {}
         self._gguf = gguf
         self._spec = spec
         self._tensors = bind(gguf, spec, DEQUANTISED_TYPES)
@@ -48,16 +59,17 @@ class ReferenceBackend:
     def step(self, batch: StepBatch) -> StepResult:
         """As kernels.native_program.NativeProgram.step; the cancel flag is polled at layer borders."""
         with torch.inference_mode():
-            stream = self._embed(batch.tokens)
-            positions = _positions(batch)
-            for layer, weights in zip(self._spec.layers, self._tensors.layers, strict=True):
+            stream = self.embed(batch.tokens)
+            positions = positions_of(batch)
+            for layer in range(len(self._spec.layers)):
                 if batch.cancel[0]:
                     return self._result(False, stream[:0])
-                mixed = self.attention(layer, weights, stream, positions, batch)
-                stream = stream + self._post_norm(mixed, weights.post_attention_norm) * self._spec.residual_scale
-                opened = self.ffn(layer.ffn, weights, stream)
-                stream = stream + self._post_norm(opened, weights.post_ffn_norm) * self._spec.residual_scale
-            return self._result(True, stream[torch.from_numpy(batch.out_rows.astype(np.int64))])
+                stream = self.ffn(layer, self.attention(layer, stream, positions, batch))
+            return self.finish(stream, batch)
+
+    def finish(self, stream: Tensor, batch: StepBatch) -> StepResult:
+        """Hidden vectors and logits of the wanted rows of the stream behind the last layer."""
+        return self._result(True, stream[torch.from_numpy(batch.out_rows.astype(np.int64))])
 
     def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Logits [R, vocabulary] of hidden vectors [R, channels] behind the output norm."""
@@ -73,22 +85,28 @@ class ReferenceBackend:
         cap = self._spec.logit_softcap
         return torch.tanh(logits / cap) * cap if cap else logits
 
-    def _embed(self, tokens: npt.NDArray[np.int32]) -> Tensor:
+    def embed(self, tokens: npt.NDArray[np.int32]) -> Tensor:
         """Only the rows of these tokens are dequantised."""
         info = self._tensors.token_embd
         rows = self._gguf.raw(info).reshape(info.rows, -1)[tokens]
         values = dequantise(rows, info.ggml_type, info.cols)
         return torch.from_numpy(values) * self._spec.embedding_scale
 
-    def attention(
-        self, layer: LayerSpec, weights: LayerTensors, stream: Tensor, positions: Tensor, batch: StepBatch
-    ) -> Tensor:
-        """What attention adds to the stream [rows, channels], before post-norm and residual scale."""
+    def attention(self, index: int, stream: Tensor, positions: Tensor, batch: StepBatch) -> Tensor:
+        """The stream [rows, channels] behind the attention block of a layer."""
+        layer, weights = self._spec.layers[index], self._tensors.layers[index]
         x = self._norm(stream, weights.attn_norm)
         if isinstance(weights.attention, MlaTensors):
             assert layer.attention.mla is not None
-            return self._latent_attention(layer, layer.attention.mla, weights.attention, x, positions, batch)
-        return self._grouped_attention(layer, weights.attention, x, positions, batch)
+            mixed = self._latent_attention(layer, layer.attention.mla, weights.attention, x, positions, batch)
+        else:
+            mixed = self._grouped_attention(layer, weights.attention, x, positions, batch)
+        return self._added(stream, mixed, weights.post_attention_norm)
+
+    def _added(self, stream: Tensor, delta: Tensor, norm: TensorInfo | None) -> Tensor:
+        """The residual: behind a post-norm where there is one, scaled where the family does."""
+        normed = delta if norm is None else self._norm(delta, norm)
+        return stream + normed * self._spec.residual_scale
 
     def _grouped_attention(
         self, layer: LayerSpec, weights: AttentionTensors, x: Tensor, positions: Tensor, batch: StepBatch
@@ -147,29 +165,37 @@ class ReferenceBackend:
         stop = start + len(k)
         return _read(keys, pages, stop), k if v is None else _read(values, pages, stop)
 
-    def ffn(self, ffn: FfnSpec, weights: LayerTensors, stream: Tensor) -> Tensor:
-        """What the feed-forward part adds to the stream, before post-norm and residual scale."""
+    def ffn(self, index: int, stream: Tensor) -> Tensor:
+        """The stream behind the feed-forward block of a layer."""
+        ffn, weights = self._spec.layers[index].ffn, self._tensors.layers[index]
         x = self._norm(stream, weights.ffn_norm)
         if isinstance(weights.ffn, MoeTensors):
             assert ffn.experts is not None
-            return self._mixture(ffn, ffn.experts, weights.ffn, x)
-        return self._dense(ffn, weights.ffn, x)
+            opened = self._mixture(index, ffn, ffn.experts, weights.ffn, x)
+        else:
+            opened = self._dense(ffn, weights.ffn, x)
+        return self._added(stream, opened, weights.post_ffn_norm)
 
     def _dense(self, ffn: FfnSpec, weights: DenseTensors, x: Tensor) -> Tensor:
         gate = self._linear(x, weights.gate, weights.gate_bias)
         up = self._linear(x, weights.up, weights.up_bias)
         return self._linear(activate(gate, up, ffn.activation), weights.down, weights.down_bias)
 
-    def _mixture(self, ffn: FfnSpec, experts: ExpertSpec, weights: MoeTensors, x: Tensor) -> Tensor:
-        """Experts ascending, each on the rows that chose it, then the shared part."""
+    def _mixture(self, layer: int, ffn: FfnSpec, experts: ExpertSpec, weights: MoeTensors, x: Tensor) -> Tensor:
         logits = self._linear(x, weights.router, weights.router_bias)
         bias = None if weights.choice_bias is None else self._weight(weights.choice_bias)[0]
         chosen, shares = route(logits, bias, experts)
+        remote = self._remote.get(layer)
+        out = remote(x, chosen, shares) if remote else self._routed(ffn, weights, x, chosen, shares)
+        return out if weights.shared is None else out + self._shared(ffn, weights.shared, weights, x)
+
+    def _routed(self, ffn: FfnSpec, weights: MoeTensors, x: Tensor, chosen: Tensor, shares: Tensor) -> Tensor:
+        """Experts ascending, each on the rows that chose it."""
         out = torch.zeros_like(x)
         for expert in sorted(set(chosen.flatten().tolist())):
             rows, places = (chosen == expert).nonzero(as_tuple=True)
             out[rows] += self._expert(ffn, weights, expert, x[rows]) * shares[rows, places, None]
-        return out if weights.shared is None else out + self._shared(ffn, weights.shared, weights, x)
+        return out
 
     def _expert(self, ffn: FfnSpec, weights: MoeTensors, expert: int, x: Tensor) -> Tensor:
         gate = functional.linear(x, self._weight(weights.gate[expert]), self._row(weights.gate_bias, expert))
@@ -183,9 +209,6 @@ class ReferenceBackend:
 
     def _row(self, info: TensorInfo | None, index: int) -> Tensor | None:
         return None if info is None else self._weight(info)[index]
-
-    def _post_norm(self, x: Tensor, weight: TensorInfo | None) -> Tensor:
-        return x if weight is None else self._norm(x, weight)
 
     def _norm(self, x: Tensor, weight: TensorInfo | None) -> Tensor:
         assert weight is not None
@@ -202,7 +225,8 @@ class ReferenceBackend:
         return self._kept[info]
 
 
-def _positions(batch: StepBatch) -> Tensor:
+def positions_of(batch: StepBatch) -> Tensor:
+    """Of every row, float64."""
     counts = np.diff(batch.seq_rows)
     first = np.repeat(batch.seq_start - batch.seq_rows[:-1], counts)
     return torch.from_numpy((first + np.arange(len(batch.tokens))).astype(np.float64))

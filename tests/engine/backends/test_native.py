@@ -25,7 +25,9 @@ from tests.engine.parity import (
     TWIN_LIMIT,
     Floats,
     Golden,
+    Pages,
     all_logits,
+    batch_of,
     greedy,
     native_error,
     parity_folder,
@@ -67,6 +69,18 @@ def test_float_weights_are_computed_in_float32(name: str) -> None:
         chosen = greedy(backend, layout, golden.tokens("A"), steps)
     assert steps >= 8
     np.testing.assert_array_equal(chosen, golden.exact("greedy_tok")[:steps])
+
+
+@pytest.mark.parametrize("name", ["ds2-lite-mini", "ds2-v3-mini"])
+def test_latent_attention_of_generated_tokens_is_that_of_prompts_but_for_rounding(name: str) -> None:
+    tokens = Golden.load(DATA / "goldens" / f"{name}.npz").tokens("A")
+    with native(DATA / "models" / f"{name}.gguf") as (backend, layout):
+        prompt = all_logits(backend, layout, tokens)
+        pages = Pages(layout, len(tokens))
+        batch = batch_of(tokens, 0, pages)
+        batch.roles[:] = 1
+        generated = backend.step(batch).logits
+    assert 0 < relative_errors(generated, prompt).max() < 1e-5
 
 
 def test_quantised_weights_round_no_worse_than_llama_cpp() -> None:
