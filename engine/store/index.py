@@ -7,6 +7,7 @@ look-up wait.
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import sys
 import threading
@@ -39,6 +40,12 @@ _RECORD = (
     "SELECT key, parent, kind, start, tokens, numerics, segments.name, offset, length, payload FROM records "
     "JOIN segments ON segments.id = segment WHERE model = ? AND key = ? ORDER BY grp"
 )
+_FOLLOWING = (
+    "SELECT key, parent, kind, start, tokens, numerics, segments.name, offset, length, payload, grp FROM records "
+    "CROSS JOIN segments ON segments.id = segment WHERE +model = ? AND seq >= "
+    "(SELECT min(seq) FROM records WHERE model = ? AND key = ?) ORDER BY seq LIMIT ?"
+)
+_ROWS = 256
 
 
 class Index:
@@ -70,12 +77,24 @@ class Index:
             return None
         record = self._records.get(key)
         if record is None:
+            self._read_on(key)
+            record = self._records.get(key)
+        if record is None:
             with self._lock:
                 rows = self._reader.execute(_RECORD, (self.model, key)).fetchall()
             record = _record(rows) if len(rows) == self._groups else None
             if record is not None:
                 self._records[key] = record
         return record
+
+    def _read_on(self, key: Key) -> None:
+        """Reads the row and those written after it: pages of a prefix were mostly written one after another."""
+        with self._lock:
+            rows = self._reader.execute(_FOLLOWING, (self.model, self.model, key, _ROWS)).fetchall()
+        for found, group in itertools.groupby(rows, key=lambda row: row[0]):
+            parts = sorted(group, key=lambda row: row[-1])
+            if len(parts) == self._groups and found in self._parents and found not in self._records:
+                self._records[found] = _record([row[:-1] for row in parts])
 
     def parent(self, key: Key) -> Key | None:
         """The key before it, None if the key is not on disk."""
