@@ -1,4 +1,4 @@
-"""`pagekeep model`: list, describe, fetch; logits for comparisons with other engines."""
+"""`pagekeep model`: list, describe, fetch, plan, check; logits for comparisons with other engines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.cli import model_file
 from app.cli.console import Console
 from app.cli.session import open_session
 from app.core.errors import UserError
@@ -16,7 +17,10 @@ from engine.messages import EngineSettings
 
 
 def run(options: Namespace, console: Console) -> None:
-    {"ls": _ls, "info": _info, "fetch": _fetch, "logits": _logits}[options.action](options, console)
+    actions = {
+        "ls": _ls, "info": _info, "fetch": _fetch, "logits": _logits, "plan": model_file.plan, "check": model_file.check
+    }  # fmt: skip
+    actions[options.action](options, console)
 
 
 def _ls(options: Namespace, console: Console) -> None:

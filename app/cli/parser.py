@@ -135,6 +135,10 @@ def _add_model(commands: Commands) -> None:
     info.add_argument("file", nargs="?", metavar="FILE", help="default: the chosen model")
     fetch = _command(actions, "fetch", "Get a model: 'starter', or owner/repo/file.gguf from the hub")
     fetch.add_argument("what", metavar="WHAT")
+    _add_plan(actions)
+    check = _command(actions, "check", "Whether a model file is sound: structure, sampled weights, a short run")
+    check.add_argument("file", metavar="FILE")
+    _add_sizes(check)
     logits = _command(actions, "logits", "Logits of a list of tokens, for comparisons")
     logits.add_argument("file", metavar="FILE")
     logits.add_argument("--tokens", required=True, metavar="TOKENS.json", help="a list of ids")
@@ -143,6 +147,25 @@ def _add_model(commands: Commands) -> None:
     logits.add_argument("--backend", choices=BACKENDS, default="cpu")
     logits.add_argument("--kv", choices=KV_TYPES, default="f16")
     logits.add_argument("--threads", type=_positive, metavar="N")
+
+
+def _add_plan(actions: Commands) -> None:
+    plan = _command(actions, "plan", "Weights, KV and compute memory per device, before anything is loaded")
+    plan.add_argument("file", metavar="FILE")
+    plan.add_argument("-ngl", "--gpu-layers", default="0", metavar="N", help="the last N layers on the GPU, or 'all'")
+    plan.add_argument("--cpu-moe", action="store_true", help="all experts stay on the CPU")
+    plan.add_argument("--n-cpu-moe", type=int, default=0, metavar="N", help="those of the first N layers")
+    plan.add_argument(
+        "-ot", "--override-tensor", action="append", metavar="REGEX=DEVICE", help="by tensor name (repeatable)"
+    )
+    plan.add_argument("--vram", type=float, default=0.0, metavar="GB", help="the best plan for so much GPU memory")
+    _add_sizes(plan)
+
+
+def _add_sizes(parser: Parser) -> None:
+    parser.add_argument("--ctx", type=_positive, metavar="N", help="context length in tokens")
+    parser.add_argument("--batch", type=_positive, metavar="N", help="tokens of a step")
+    parser.add_argument("--kv", choices=KV_TYPES, help="type of the KV state")
 
 
 def _add_bench(commands: Commands) -> None:

@@ -1,0 +1,64 @@
+"""`pagekeep model plan` and `pagekeep model check`: what a model file would take, and whether it is sound."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+
+from app.cli.console import Console
+from app.cli.session import stored_settings, with_engine_options
+from engine.messages import EngineSettings
+from engine.placement_bytes import PlanReport
+
+
+def plan(options: Namespace, console: Console) -> None:
+    from app.core.model_plan import PlanWish, plan_file, plan_json
+    from engine.placement_options import parse_options
+
+    wanted = parse_options(
+        options.override_tensor or (),
+        cpu_moe=options.cpu_moe,
+        n_cpu_moe=options.n_cpu_moe,
+        gpu_layers=options.gpu_layers,
+    )
+    path = Path(options.file)
+    report = plan_file(path, PlanWish(_settings(options), wanted, int(options.vram * 1e9)))
+    console.result({"path": str(path), **plan_json(report)})
+    for line in plan_lines(report):
+        console.text(line)
+
+
+def check(options: Namespace, console: Console) -> None:
+    from app.core.model_check import check_file
+
+    checked = check_file(Path(options.file), _settings(options))
+    console.result({"sound": True, **asdict(checked), "path": str(checked.path)})
+    console.text(f"{checked.path.name} is sound: {checked.architecture}, {checked.weights_bytes / 1e6:,.0f} MB")
+    console.text(f"weights: {checked.sampled_rows:,} rows of {checked.tensors:,} tensors are finite")
+    console.text(f"run: {checked.run_tokens} tokens, logits finite over {checked.vocabulary:,} words")
+    for warning in checked.warnings:
+        console.text(f"note: {warning}")
+
+
+def plan_lines(report: PlanReport) -> list[str]:
+    """A table of devices, then one of tensor classes; in MB."""
+    lines = [f"context {report.context:,} tokens, batch {report.batch:,}; in MB"]
+    lines.append(f"{'device':<8}{'weights':>12}{'KV':>12}{'compute':>12}{'total':>12}")
+    for use in report.devices:
+        sizes = (use.weights, use.kv, use.compute, use.total)
+        lines.append(f"{use.device:<8}" + "".join(f"{size / 1e6:>12,.1f}" for size in sizes))
+    lines.append("")
+    for part in report.classes:
+        types = ", ".join(f"{name} {size / 1e6:,.1f}" for name, size in part.types)
+        lines.append(
+            f"{part.tensor_class:<12}{part.device:<8}{part.tensors:>6} tensors {part.bytes / 1e6:>10,.1f}  {types}"
+        )
+    if report.crossings:
+        lines.append(f"rows change device {report.crossings} times in a step")
+    return lines + [f"note: {warning}" for warning in report.plan.warnings]
+
+
+def _settings(options: Namespace) -> EngineSettings:
+    given = {"context": options.ctx, "prefill_chunk": options.batch, "kv_type_k": options.kv, "kv_type_v": options.kv}
+    return stored_settings(lambda settings: with_engine_options(settings, **given)).engine

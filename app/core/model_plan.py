@@ -1,0 +1,61 @@
+"""What loading a model file would take, per device and kind of tensor: from its header, nothing is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.gguf import GgufFile
+from engine.kv.layout import PageLayout
+from engine.messages import EngineSettings
+from engine.models.families import spec_from_gguf
+from engine.models.tensors import check_tensors
+from engine.placement import make_plan
+from engine.placement_bytes import PlanReport, fit_plan, report_plan
+from engine.placement_options import PlacementOptions
+
+
+@dataclass(frozen=True)
+class PlanWish:
+    """`settings`: context (0: the model's own), batch (the prefill chunk) and KV types. `gpu_bytes`: the best plan for
+    a GPU with so much free memory, 0: the plan of the options.
+    """
+
+    settings: EngineSettings
+    options: PlacementOptions
+    gpu_bytes: int = 0
+
+
+def plan_file(path: Path, wish: PlanWish) -> PlanReport:
+    """Raises EngineError for a file that cannot be used."""
+    with GgufFile.open(path) as file:
+        spec = spec_from_gguf(file)
+        check_tensors(file, spec)
+        tensors = tuple(file.tensors.values())
+    settings = wish.settings
+    layout = PageLayout.for_spec(spec, settings.kv_type_k, settings.kv_type_v)
+    context, batch = settings.context or spec.context, settings.prefill_chunk
+    if wish.gpu_bytes:
+        return fit_plan(spec, tensors, layout, wish.gpu_bytes, context, batch, wish.options)
+    return report_plan(spec, tensors, layout, make_plan(spec, tensors, wish.options), context, batch)
+
+
+def plan_json(report: PlanReport) -> dict[str, Any]:
+    """Plain data; sizes in bytes."""
+    devices = [
+        {"device": u.device, "weights": u.weights, "kv": u.kv, "compute": u.compute, "total": u.total}
+        for u in report.devices
+    ]
+    classes = [
+        {"class": u.tensor_class, "device": u.device, "tensors": u.tensors, "bytes": u.bytes, "types": dict(u.types)}
+        for u in report.classes
+    ]
+    return {
+        "context": report.context,
+        "batch": report.batch,
+        "devices": devices,
+        "classes": classes,
+        "crossings": report.crossings,
+        "warnings": list(report.plan.warnings),
+    }
