@@ -28,7 +28,8 @@ class Contents:
     def report(self, document_id: DocumentId) -> IntakeReport:
         """What intake made of each page."""
         pages = records.page_reports(self._shelf.db, document_id)
-        return IntakeReport(self.document(document_id), tuple(pages))
+        (row,) = self._shelf.db.rows("SELECT note FROM documents WHERE id = ?", (document_id,))
+        return IntakeReport(self.document(document_id), tuple(pages), row["note"])
 
     def outline(self, document_id: DocumentId) -> list[Outline]:
         return records.outline(self._shelf.db, document_id)

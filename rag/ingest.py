@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -21,10 +23,14 @@ from rag.index.vectors import VectorFiles
 from rag.layout import RunningLines
 from rag.pdf import inspect
 from rag.pdf.client import Contents, ExtractedPage, Extraction, Limits
+from rag.pdf.process import Child
 from rag.protocols import Cancelled, Embedder, OnProgress, Vectors
 from rag.types import Document, DocumentId, IngestPhase, IngestProgress
 
 COPY_BYTES = 1 << 20
+REPAIR = (sys.executable, "-m", "rag.pdf.repair")
+REPAIR_SECONDS = 120.0
+REPAIRABLE = ("format", "unreadable", "zero_pages")
 PAGES_A_TRANSACTION = 32
 PASSAGES_A_TRANSACTION = 64
 HEADING_PART = 0.3  # of the heading's vector in a window's: 0.04 more recall@10 on both sets of questions
@@ -75,10 +81,10 @@ def take_in(shelf: Shelf, job: Job) -> DocumentId:
     plain = shelf.files / f"{job.sha256}.plain"
     try:
         _copy(job, part)
-        contents = _open(shelf, job, part, plain)
+        contents, note = _open(shelf, job, part, plain)
         os.replace(plain if plain.exists() else part, shelf.files / f"{job.sha256}.pdf")
         with shelf.db.transaction():
-            return records.add_document(shelf.db, job.sha256, job.path.name, contents, time.time())
+            return records.add_document(shelf.db, job.sha256, job.path.name, contents, time.time(), note)
     finally:
         part.unlink(missing_ok=True)
         plain.unlink(missing_ok=True)
@@ -103,20 +109,48 @@ def _copy(job: Job, part: Path) -> None:
         raise DocumentError(f"{job.path.name} has changed.", why, "Add it again when it is complete.")
 
 
-def _open(shelf: Shelf, job: Job, part: Path, plain: Path) -> Contents:
-    """Contents of the copy. Of a file that needs a password a plain copy is made at `plain`."""
+def _open(shelf: Shelf, job: Job, part: Path, plain: Path) -> tuple[Contents, str]:
+    """Contents of the copy, and what had to be done for it. Of a file that needs a password, or that had to be
+    repaired, a plain copy is made at `plain`."""
     try:
-        with Extraction(part, job.password, job.cancelled, limits=shelf.limits) as extraction:
-            contents = extraction.contents()
+        contents = _contents(shelf, job, part, job.password)
         if contents.encrypted and job.password is not None:
             private_file(plain)
             with Extraction(part, job.password, job.cancelled, save_as=plain, limits=shelf.limits) as extraction:
                 extraction.contents()
     except DocumentError as error:
-        raise inspect.refused(part, job.path.name, error.kind, error.why, job.password is not None) from None
+        repaired = _repaired(shelf, job, part, plain) if error.kind in REPAIRABLE else None
+        if repaired is None:
+            raise inspect.refused(part, job.path.name, error.kind, error.why, job.password is not None) from None
+        return repaired
     if contents.pages == 0:
         raise inspect.refused(part, job.path.name, "zero_pages", "", False)
-    return contents
+    return contents, ""
+
+
+def _contents(shelf: Shelf, job: Job, path: Path, password: str | None) -> Contents:
+    with Extraction(path, password, job.cancelled, limits=shelf.limits) as extraction:
+        return extraction.contents()
+
+
+def _repaired(shelf: Shelf, job: Job, part: Path, plain: Path) -> tuple[Contents, str] | None:
+    """The contents of a repaired copy at `plain`; None when there is nothing to be saved."""
+    request = {
+        "path": str(part),
+        "save_as": str(private_file(plain)),
+        "memory_bytes": shelf.limits.memory_bytes,
+    }
+    child = Child(REPAIR, request, job.cancelled)
+    try:
+        message = child.next(REPAIR_SECONDS)
+    finally:
+        child.kill()
+    with suppress(DocumentError):
+        contents = _contents(shelf, job, plain, None)
+        if message["type"] == "done" and contents.pages:
+            return contents, message["how"]
+    plain.unlink(missing_ok=True)
+    return None
 
 
 def read_text(shelf: Shelf, job: Job, document: Document) -> None:

@@ -114,8 +114,11 @@ class PageReport:
 
 @dataclass(frozen=True)
 class IntakeReport:
+    """`note`: what is wrong with the file as a whole; "" when nothing is."""
+
     document: Document
     pages: tuple[PageReport, ...]
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,9 @@ CREATE TABLE recognised (
 ) WITHOUT ROWID;
 """
 
-STEPS: tuple[str, ...] = (FIRST, RECOGNISED)
+NOTES = "ALTER TABLE documents ADD COLUMN note TEXT NOT NULL DEFAULT '';"
+
+STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES)
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:
