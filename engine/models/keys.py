@@ -29,7 +29,7 @@ class Keys:
         return self._gguf.metadata.get(self._prefix + suffix)
 
     def integer(self, suffix: str, default: int | None = None, low: int = 1, high: int = 1 << 31) -> int:
-        """An integer in [low, high]; a default, often derived, must be one too. Without a default the key is required."""
+        """An integer in [low, high], as a (derived) default must be; without a default the key is required."""
         value = self.get(suffix)
         return self._integer(suffix, default if value is None else value, low, high)
 
