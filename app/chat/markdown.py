@@ -3,17 +3,20 @@
 Parsing is CommonMark with tables, strikethrough and dollar mathematics, where a dollar before a digit
 stays a dollar. HTML in the text is shown as text. Two citation forms become links `cite:N`: `[N]` written
 by the model, where N is a known marker, and the marks that `mark_citations` puts behind the sentences that a
-passage supports.
+passage supports. A block that would lose characters of its source as Markdown is shown as plain text.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from app.core.records import StoredCitation
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _BRACKETS = re.compile(r"\[(\d{1,4})\](?!\()")
+_LIST_MARKS = re.compile(r"^[ \t>]*(?:(?:\d{1,9}[.)]|[-+*])(?:[ \t]+|$))+", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,9 @@ class Parsed:
 def parse(text: str, markers: Iterable[int] = ()) -> Parsed:
     """Blocks of `text`; `markers` are the citation numbers that may become links."""
     groups = list(_groups(_parser().parse(text)))
-    known = frozenset(markers)
-    blocks = tuple(block for group in groups for block in (_block(group, known),) if block is not None)
+    known, lines = frozenset(markers), text.split("\n")
+    made = (_block(group, known, _source(group, lines)) for group in groups)
+    blocks = tuple(block for block in made if block is not None)
     return Parsed(blocks, _line_offset(text, _first_line(groups[-1])) if groups else 0)
 
 
@@ -89,7 +94,7 @@ def _parser() -> MarkdownIt:
     from mdit_py_plugins.dollarmath import dollarmath_plugin
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
-    parser.disable("image")
+    parser.disable(["image", "reference"])  # a definition of a reference shows nothing
     return parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
 
 
@@ -105,15 +110,56 @@ def _groups(tokens: Sequence[Token]) -> Iterable[list[Token]]:
             group = []
 
 
-def _block(group: list[Token], known: frozenset[int]) -> Block | None:
+def _block(group: list[Token], known: frozenset[int], source: str) -> Block | None:
     first = group[0]
     if first.type in ("fence", "code_block"):
-        language = first.info.split()[0] if first.info.strip() else ""
-        return Code(language, _MARK.sub("", first.content).rstrip("\n"))
+        return Code(first.info.strip(), _MARK.sub("", first.content).rstrip("\n"))
+    if _loses_text(group, source):
+        return Prose(_as_typed(source, known))
     rendered = _render(group, known)
     if first.type == "table_open":
         return Table(rendered.replace("<table>", '<table cellspacing="0" cellpadding="6" border="1">'))
     return Prose(rendered) if rendered.strip() else None
+
+
+def _source(group: list[Token], lines: Sequence[str]) -> str:
+    first, after = group[0].map or (0, 0)
+    return "\n".join(lines[first:after])
+
+
+def _as_typed(source: str, known: frozenset[int]) -> str:
+    shown = html.escape(source.strip("\n"), quote=False)
+    return _link_citations(f'<p style="white-space: pre-wrap">{shown}</p>', known)
+
+
+def _loses_text(group: list[Token], source: str) -> bool:
+    """Whether characters of `source` are neither in the rendered text nor in a list's numbers or a link."""
+    if group[0].type == "hr":
+        return False
+    shown = "".join(_shown(group))
+    if not shown.strip():
+        return bool(source.strip())
+    return _hides_numbers(group) or bool(_letters(_LIST_MARKS.sub("", source)) - _letters(shown))
+
+
+def _shown(tokens: Iterable[Token]) -> Iterator[str]:
+    for token in tokens:
+        if token.type != "inline":
+            yield token.content + token.info
+        for child in token.children or ():
+            yield child.content
+            yield from (unquote(str(value)) for value in child.attrs.values())
+
+
+def _hides_numbers(tokens: Sequence[Token]) -> bool:
+    """Lists that begin inside an item's own marker, as `1. 2. 3.` does: only the innermost number shows."""
+    lists = ("ordered_list_open", "bullet_list_open")
+    starts = (one for one, after in pairwise(tokens) if after.type in lists)
+    return any(token.type == "list_item_open" and token.info for token in starts)
+
+
+def _letters(text: str) -> Counter[str]:
+    return Counter(letter for letter in html.unescape(_MARK.sub("", text)) if letter.isalnum())
 
 
 def _render(tokens: list[Token], known: frozenset[int]) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import random
+import re
+
+import pytest
 
 from app.chat.markdown import Code, Prose, Table, mark_citations, parse
 from app.chat.stream import BlockStream
@@ -93,3 +97,41 @@ def test_only_the_tail_of_a_long_answer_is_parsed_again() -> None:
 def test_mark_claims_no_more_than_was_checked() -> None:
     text = "It is kept in the trash for 90 days."
     assert mark_citations(text, [citation(3, 0, 28)]) == "It is kept in the trash for\ue0003\ue001 90 days."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "1. 1. 1. 2. 3. ",
+        "- 1. 2. kept",
+        "#",
+        "> ",
+        "-",
+        "[1]: https://example.org",
+        "[](https://example.org)",
+        "| a | b |\n|---|---|\n| 1 | 2 | third |",
+        "```python title=seven\nx\n```",
+        "``` words behind the fence",
+        "1. one\n2. 1. two\n\nAfter &amp; foo**bar**baz \\_x",
+    ],
+)
+def test_no_text_of_an_answer_disappears(answer: str) -> None:
+    """Every letter and digit is shown, and something is shown wherever the answer is not blank."""
+    blocks = parse(answer).blocks
+    shown = [f"{b.language} {b.text}" if isinstance(b, Code) else _visible(b.html) for b in blocks]
+    missing = [letter for letter in html.unescape(answer) if letter.isalnum() and letter not in "".join(shown)]
+    assert shown
+    assert all(part.strip() for part in shown)
+    assert not missing
+
+
+def test_lists_stay_lists() -> None:
+    for answer in ("1. one\n2. two\n   - inner", "- one\n- "):
+        assert parse(answer).blocks[0].html.startswith(("<ol>", "<ul>"))
+
+
+def _visible(rendered: str) -> str:
+    """Text, list numbers and addresses of links, as a reader can get at them."""
+    numbers = re.sub(r"<ol>.*</ol>", lambda m: "".join(map(str, range(1, 1 + m[0].count("<li>")))) + m[0], rendered)
+    addresses = re.sub(r'<a href="([^"]*)">', r"\1", numbers)
+    return html.unescape(re.sub(r"<[^>]+>", "", addresses))
