@@ -17,11 +17,12 @@ from rag.pdf.process import Message, lower_limits, private_output, send
 
 OBJECT = re.compile(rb"(?<![0-9])(\d{1,10}) \d{1,5} obj\b(.*?)\bendobj\b", re.DOTALL)
 PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+HIGHEST = 4_000_000  # PDFium refuses files with object numbers above 2**22; rotten bytes make such
 CONTENTS = re.compile(rb"/Contents\s*((?:\d+\s+\d+\s+R)|\[[^\]]*\])")
 REFERENCE = re.compile(rb"(\d+)\s+\d+\s+R")
 STREAM = re.compile(rb"stream\r?\n(.*?)(?:\r?\n)?endstream", re.DOTALL)
 FIRST = re.compile(rb"/First\s+(\d+)")
-LOST = "Damaged: of its pages those were saved that could be found."
+LOST = "Damaged: the pages that could be found were saved; letters on them may be wrong."
 REBUILT = "Damaged: its structure was rebuilt."
 
 
@@ -67,6 +68,7 @@ def collect(path: str, save_as: str) -> int:
         objects[int(match[1])] = body
         if b"/ObjStm" in body[:400]:
             objects.update(_packed(body))
+    objects = {number: body for number, body in objects.items() if number <= HIGHEST}
     pages = [number for number, body in objects.items() if _is_page(body, objects)]
     if pages:
         _write(save_as, objects, pages)
