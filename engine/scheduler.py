@@ -78,6 +78,15 @@ class Scheduler:
         if turn := self._turns.get(turn_id):
             self._finish(turn, "cancelled")
 
+    def fail_all(self, error: EngineError) -> None:
+        """After a bug: every turn ends and says so, whatever state it is in."""
+        for turn in list(self._turns.values()):
+            try:
+                self._fail(turn, error)
+            except Exception:  # its pages are in doubt: they are left to the cache, the turn is let go
+                self._remove(turn)
+                self._told(turn, error)
+
     def cancel_all(self) -> None:
         for turn_id in list(self._turns):
             self.cancel(turn_id)
@@ -238,9 +247,11 @@ class Scheduler:
     def _fail(self, turn: Turn, error: EngineError) -> None:
         self._admission.end(turn, keep=bool(turn.generated))
         self._remove(turn)
-        self._emit(
-            TurnFailed(turn.request.turn, turn.request.conversation, error.what, error.why, error.next)
-        )
+        self._told(turn, error)
+
+    def _told(self, turn: Turn, error: EngineError) -> None:
+        request = turn.request
+        self._emit(TurnFailed(request.turn, request.conversation, error.what, error.why, error.next))
 
     def _remove(self, turn: Turn) -> None:
         turn.phase = Phase.DONE

@@ -6,6 +6,7 @@ import queue
 import time
 from collections.abc import Callable
 
+from engine import mishaps
 from engine.admission import Admission
 from engine.answer import AnswerText
 from engine.background import DocumentReader
@@ -49,6 +50,7 @@ _IDLE_SECONDS = 0.5
 _STATS_SECONDS = 0.5
 _RESTORE_POLL_SECONDS = 0.002
 _TIDY_SECONDS = 20.0
+_DROP_SECONDS = 5.0
 
 
 class Service:
@@ -73,7 +75,7 @@ class Service:
         """Until None arrives in the inbox."""
         while self._drain(self._patience()):
             if self.running is not None:
-                self._work(self.running)
+                self._work_on(self.running)
         self._unload()
 
     def interrupt(self) -> None:
@@ -95,11 +97,19 @@ class Service:
         try:
             command = self._inbox.get(timeout=patience) if patience else self._inbox.get_nowait()
             while command is not None:
-                self._handle(command)
+                self._answer(command)
                 command = self._inbox.get_nowait()
         except queue.Empty:
             return True
         return False
+
+    def _work_on(self, running: Running) -> None:
+        """A bug in a step fails the turns that run, not the thread."""
+        try:
+            self._work(running)
+        except Exception as error:
+            mishaps.tell(None, error, self._emit)
+            running.scheduler.fail_all(mishaps.as_engine_error(error))
 
     def _work(self, running: Running) -> None:
         turns = running.scheduler.busy
@@ -146,6 +156,12 @@ class Service:
 
     # --- commands -----------------------------------------------------------------------------------
 
+    def _answer(self, command: Command) -> None:
+        try:
+            self._handle(command)
+        except Exception as error:
+            mishaps.tell(command, error, self._emit)
+
     def _handle(self, command: Command) -> None:
         if isinstance(command, LoadModel):
             self._load(command)
@@ -168,6 +184,7 @@ class Service:
                 running.cache.flush()
             case DropState():
                 running.cache.drop(command.conversation, command.disk)
+                running.cache.flush(_DROP_SECONDS)  # so that a state report after it tells what stayed
             case ForkState():
                 running.cache.fork(command.source, command.target)
             case PrefillDocument():

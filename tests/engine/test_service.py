@@ -232,3 +232,29 @@ def test_quote_tells_what_would_be_reused(driver: Driver) -> None:
     quote = driver.client.quote(tokens + prompt(10, 2))
     assert (quote.reused_memory, quote.new) == (300, 10)
     assert quote.seconds > 0
+
+
+def test_a_bug_in_a_step_fails_the_turn_and_leaves_the_engine_alive(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = driver.client._service.running
+    assert running is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(running.runner, "step", lambda runs: 1 / 0)
+        driver.submit("1", "c", prompt(50))
+        failed = driver.wait(lambda e: isinstance(e, TurnFailed) and e.turn == "1")
+    assert isinstance(failed, TurnFailed)
+    assert "ZeroDivisionError" in failed.why
+    assert "ZeroDivisionError" in caplog.text
+    assert driver.run("2", "c", prompt(50)).reason == "length"
+
+
+def test_a_bug_in_a_command_is_told_to_who_sent_it(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = driver.client._service.running
+    assert running is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(running.scheduler, "submit", lambda turn: 1 / 0)
+        driver.submit("1", "c", prompt(50))
+        failed = driver.wait(lambda e: isinstance(e, TurnFailed) and e.turn == "1")
+    assert isinstance(failed, TurnFailed)
+    assert driver.run("2", "c", prompt(50)).reason == "length"
