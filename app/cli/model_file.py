@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.cli.console import Console
 from app.cli.session import stored_settings, with_engine_options
+from app.core.errors import UserError
 from engine.messages import EngineSettings
 from engine.placement_bytes import PlanReport
 
@@ -30,15 +31,17 @@ def plan(options: Namespace, console: Console) -> None:
 
 
 def check(options: Namespace, console: Console) -> None:
-    from app.core.model_check import check_file
+    """Raises UserError with everything that is wrong."""
+    from engine.model_check import check_model
 
-    checked = check_file(Path(options.file), _settings(options))
-    console.result({"sound": True, **asdict(checked), "path": str(checked.path)})
-    console.text(f"{checked.path.name} is sound: {checked.architecture}, {checked.weights_bytes / 1e6:,.0f} MB")
-    console.text(f"weights: {checked.sampled_rows:,} rows of {checked.tensors:,} tensors are finite")
-    console.text(f"run: {checked.run_tokens} tokens, logits finite over {checked.vocabulary:,} words")
-    for warning in checked.warnings:
-        console.text(f"note: {warning}")
+    report = check_model(Path(options.file), _settings(options))
+    if report.problems:
+        name = report.path.name
+        raise UserError(f"The model file {name} is not sound.", " ".join(report.problems), "Get the file again.")
+    console.result({"sound": True, **asdict(report), "path": str(report.path)})
+    console.text(f"{report.path.name} is sound")
+    console.text(f"weights: {report.sampled_values:,} sampled values of {report.tensors:,} tensors are finite")
+    console.text(f"run: {report.smoke_tokens} tokens: {report.smoke_text.strip()}")
 
 
 def plan_lines(report: PlanReport) -> list[str]:

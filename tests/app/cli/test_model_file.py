@@ -49,9 +49,9 @@ def test_wrong_options_are_named(pagekeep) -> None:
 def test_a_sound_file(pagekeep) -> None:
     checked = pagekeep("model", "check", GLM, "--json").json
     assert checked["sound"] is True
-    assert (checked["architecture"], checked["run_tokens"]) == ("glm4moe", 32)
-    assert checked["sampled_rows"] > checked["tensors"]
-    assert checked["spread"] > 0
+    assert checked["smoke_tokens"] == 32
+    assert checked["smoke_text"]
+    assert checked["sampled_values"] > checked["tensors"] == 59
     assert "is sound" in pagekeep("model", "check", GLM).out
 
 
@@ -66,7 +66,6 @@ def test_weights_that_are_no_numbers_are_found(pagekeep, tmp_path: Path) -> None
     error = pagekeep("model", "check", damaged, "--json").error
     assert "damaged.gguf" in error["what"]
     assert "blk.1.attn_k.weight" in error["why"]
-    assert "1 of" in error["why"]
 
 
 def test_a_cut_file_is_told(pagekeep, tmp_path: Path) -> None:
