@@ -20,9 +20,10 @@ from PySide6.QtWidgets import (
 
 from app.core import events
 from app.core.errors import UserError
+from app.library.errors import ErrorList
 from app.library.model import Import, LibraryModel, progress_words
 from app.services import Services
-from app.widgets.cards import EmptyState, ErrorCard, label
+from app.widgets.cards import EmptyState, label
 from app.widgets.rows import RowList
 from app.widgets.theme import ASSETS
 from engine.messages import ConversationId, DocumentRead, ModelLoaded
@@ -61,7 +62,7 @@ class LibraryPanel(QWidget):
         self.list.setModel(self.rows)
         self._add = QToolButton(toolTip="Add PDFs (Ctrl+O)", iconSize=QSize(18, 18))
         self._add.setAccessibleName("Add PDFs")
-        self._errors = QVBoxLayout()
+        self._errors = ErrorList(services.theme)
         self._stack = QStackedWidget()
         self._lay_out()
         self._connect()
@@ -88,11 +89,12 @@ class LibraryPanel(QWidget):
         """Imports files; a folder stands for the PDFs in it."""
         workspace, attach = self._services.workspace, self._attach_to
 
-        def start(chosen: tuple[Path, ...] = tuple(paths)) -> None:
+        def start(chosen: tuple[Path, ...] = tuple(paths)) -> list[Path]:
             for path in _files(chosen):
                 workspace.import_document(path, password=password, attach_to=attach)
+            return [path for path in chosen if path.is_dir() and not _files([path])]
 
-        self._services.tasks.write(start)
+        self._services.tasks.write(start, self._tell_empty)
 
     def cancel(self, job: events.JobId) -> None:
         self._services.tasks.read(lambda: self._services.workspace.cancel_import(job))
@@ -142,7 +144,7 @@ class LibraryPanel(QWidget):
         if needs_password(event.error):
             self._ask_password(event.path)
         else:
-            self._show_error(event.error)
+            self._errors.add(event.error)
 
     def model_loaded(self, event: ModelLoaded) -> None:
         """Another model has read nothing yet, until it is told."""
@@ -159,11 +161,15 @@ class LibraryPanel(QWidget):
         if password:
             self.add([path], password)
 
-    def _show_error(self, error: UserError) -> None:
-        card = ErrorCard(self._services.theme, error)
-        card.add_dismiss()
-        card.dismissed.connect(card.deleteLater)
-        self._errors.addWidget(card)
+    def _tell_empty(self, folders: Sequence[Path]) -> None:
+        for folder in folders:
+            self._errors.add(
+                UserError(
+                    f"There are no PDFs in “{folder.name}”.",
+                    "Folders inside it are not searched.",
+                    "Drop the PDFs themselves, or the folder that holds them.",
+                )
+            )
 
     # --- actions ----------------------------------------------------------------------------------
     def remove(self) -> None:
@@ -243,12 +249,11 @@ class LibraryPanel(QWidget):
         empty.add_button("Add PDFs…", self.choose_files)
         self._stack.addWidget(self.list)
         self._stack.addWidget(empty)
-        self._errors.setContentsMargins(10, 0, 10, 0)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 8, 0, 4)
         layout.setSpacing(6)
         layout.addLayout(head)
-        layout.addLayout(self._errors)
+        layout.addWidget(self._errors)
         layout.addWidget(self._stack, 1)
         self._stack.setCurrentIndex(0)
 
@@ -271,5 +276,6 @@ def needs_password(error: UserError) -> bool:
 def _files(paths: Iterable[Path]) -> list[Path]:
     files: list[Path] = []
     for path in paths:
-        files.extend(sorted(path.glob("*.pdf")) if path.is_dir() else [path])
+        inside = (file for file in path.iterdir() if file.suffix.lower() == ".pdf") if path.is_dir() else [path]
+        files.extend(sorted(inside))
     return files

@@ -9,6 +9,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.core.errors import UserError
+from app.widgets.flow import FlowLayout
+from app.widgets.format import breakable
 from app.widgets.theme import Theme
 
 
@@ -54,13 +56,14 @@ class ErrorCard(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(f"{kind}: {error.what}")
         self._error = error
-        self._buttons = QHBoxLayout()
+        row = QWidget()
+        self._buttons = FlowLayout(row)
         texts = QVBoxLayout()
         texts.setSpacing(3)
         for text, role in ((error.what, "title"), (error.why, ""), (error.next, "")):
             if text:
-                texts.addWidget(_selectable(label(text, role)))
-        texts.addLayout(self._buttons)
+                texts.addWidget(_selectable(label(breakable(text), role)))
+        texts.addWidget(row)
         picture = QLabel()
         picture.setPixmap(theme.pixmap("warning", "bad" if kind == "error" else "warn", 20))
         layout = QHBoxLayout(self)
@@ -70,10 +73,9 @@ class ErrorCard(QWidget):
         layout.addLayout(texts, 1)
         self._buttons.setContentsMargins(0, 4, 0, 0)
         self.add_button("Copy details", self._copy)
-        self._buttons.addStretch()
 
     def add_button(self, text: str, clicked: Callable[[], object]) -> None:
-        self._buttons.insertWidget(0, button(text, clicked))
+        self._buttons.insert_widget(0, button(text, clicked))
 
     def add_dismiss(self) -> None:
         self._buttons.addWidget(button("Dismiss", self.dismissed.emit, "flat"))

@@ -16,6 +16,10 @@ class FlowLayout(QLayout):
     def addItem(self, item: QLayoutItem) -> None:
         self._items.append(item)
 
+    def insert_widget(self, place: int, widget: QWidget) -> None:
+        self.addWidget(widget)
+        self._items.insert(place, self._items.pop())
+
     def count(self) -> int:
         return len(self._items)
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
+
+_LONG_WORD = re.compile(r"(\S{16})(?=\S)")
+
+
+def breakable(text: str) -> str:
+    """Words that may be wider than a narrow column (names of files) with invisible places to break them."""
+    return _LONG_WORD.sub("\\1\u200b", text)
 
 
 def count(value: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.library.model import progress_words
@@ -74,6 +74,31 @@ def test_wrong_file_says_why_and_changes_nothing(
     assert error.next
     assert names(panel) == []
     assert panel.rows.imports() == []
+
+
+def test_errors_leave_room_and_fit_the_column(panel: LibraryPanel, qtbot: QtBot, tmp_path: Path) -> None:
+    files = [tmp_path / f"{'a_long_name_without_spaces' * 3}{number}.pdf" for number in range(5)]
+    for file in files:
+        file.write_bytes(b"plain text")
+    panel.resize(200, 320)
+    panel.add(files)
+    qtbot.waitUntil(lambda: len(panel.findChildren(ErrorCard)) == 5, timeout=30000)
+    qtbot.wait(50)
+    assert panel._errors.height() <= 190
+    assert panel._stack.height() > 60
+    for card in panel._errors.cards():
+        parts = [*card.findChildren(QLabel), *card.findChildren(QPushButton)]
+        assert all(card.rect().right() >= part.mapTo(card, part.rect().topRight()).x() for part in parts)
+        assert card.width() <= panel._errors.viewport().width()
+    panel._errors.clear()
+    assert not panel._errors.isVisible()
+
+
+def test_folder_without_pdfs_says_so(panel: LibraryPanel, qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "holiday").mkdir()
+    panel.add([tmp_path / "holiday"])
+    qtbot.waitUntil(lambda: panel.findChild(ErrorCard) is not None, timeout=5000)
+    assert "holiday" in panel.findChild(ErrorCard)._error.what
 
 
 def test_stopped_import_leaves_the_list(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf) -> None:
