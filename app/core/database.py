@@ -16,6 +16,7 @@ import sqlite_utils
 
 from app.core.errors import UserError
 from app.core.paths import PRIVATE_FILE, make_private_folder
+from rag.index.faults import fault_of
 
 BUSY_SECONDS = 20.0
 Migration = Callable[[sqlite_utils.Database], None]
@@ -24,11 +25,13 @@ Migration = Callable[[sqlite_utils.Database], None]
 class MigratedDatabase:
     """Opens `path` and brings it to `len(migrations)`; `what` names it for the reader.
 
-    Raises UserError, the file unchanged, when a newer Pagekeep wrote it or it is no sound database.
+    Raises UserError, the file unchanged, when a newer Pagekeep wrote it or it is no sound database; later ones
+    when the disk is full, the file read-only, damaged or held by another program.
     """
 
     def __init__(self, path: Path, migrations: Sequence[Migration], what: str) -> None:
         self.path = path
+        self._what = what
         self._lock = threading.RLock()
         make_private_folder(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
@@ -41,35 +44,59 @@ class MigratedDatabase:
             raise
         except sqlite3.DatabaseError as error:
             self.close()
-            raise UserError(
-                f"{what} could not be opened.",
-                f"{path} is damaged or no database: {error}.",
-                "Move the file away, or put a copy from the same folder in its place.",
-            ) from error
+            raise self._told(error) or self._damaged(f"{path}: {error}.") from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite_utils.Database]:
         """All or nothing, write lock taken at once (no upgrade that another process could make fail)."""
-        with self._lock:
+        with self._lock, self._telling():
             if self.db.conn.in_transaction:
                 yield self.db
                 return
             self.db.conn.execute("BEGIN IMMEDIATE")
             try:
                 yield self.db
+                self.db.commit()
             except BaseException:
                 self.db.rollback()
                 raise
-            self.db.commit()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite_utils.Database]:
-        with self._lock:
+        with self._lock, self._telling():
             yield self.db
 
     def close(self) -> None:
         with self._lock:
             self.db.close()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            told = self._told(error)
+            if told is None:
+                raise
+            raise told from error
+
+    def _told(self, error: sqlite3.Error) -> UserError | None:
+        """None: a fault of ours."""
+        fault = fault_of(error, self.path)
+        if fault is None:
+            return None
+        if fault.damaged:
+            return self._damaged(fault.why)
+        return UserError(f"{self._what} cannot be used.", fault.why, fault.next)
+
+    def _damaged(self, why: str) -> UserError:
+        """Names the copies that were made before migrations, where there are any."""
+        copies = sorted(path.name for path in self.path.parent.glob(f"{self.path.name}.format-*"))
+        if copies:
+            way_out = f"Move the file away and put a copy in its place: {copies[-1]}, made before an update, is beside it."
+        else:
+            way_out = "Move the file away, or put a backup of yours in its place; without it Pagekeep begins a new one."
+        return UserError(f"{self._what} could not be opened.", why, way_out)
 
     def _migrate(self, migrations: Sequence[Migration], what: str) -> None:
         version = self._version()

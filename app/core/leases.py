@@ -5,6 +5,7 @@ The process is known by its id and start time, so a crash frees the lease and a 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from functools import cache
@@ -34,7 +35,8 @@ def take(database: MigratedDatabase, conversation: ConversationId) -> None:
 
 
 def give_back(database: MigratedDatabase, conversation: ConversationId) -> None:
-    with database.transaction() as db:
+    """A lease that cannot be given back (a full disk) ends with this process; the turn's outcome counts."""
+    with contextlib.suppress(UserError), database.transaction() as db:
         db.execute("DELETE FROM leases WHERE conversation = ? AND pid = ?", [conversation, os.getpid()])
 
 

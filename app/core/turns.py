@@ -147,26 +147,33 @@ class Turns:
 
     def _run(self, job: RunningTurn, work: Work, draft: str) -> None:
         """The last event comes after everything is released: whoever hears it can ask again at once."""
+        last: WorkspaceEvent = TurnWithdrawn(job.turn, job.conversation)
+        try:
+            last = self._outcome(job, work)
+            if draft and not isinstance(last, TurnDone) and getattr(last, "message", None) is None:
+                self._keep_draft(job.conversation, draft)
+        finally:
+            self._with.events.close(job.turn)
+            with self._lock:
+                self._running.pop(job.conversation, None)
+            self._with.emit(last)
+
+    def _outcome(self, job: RunningTurn, work: Work) -> WorkspaceEvent:
         try:
             with self._with.store().lease(job.conversation):
-                last = work(job)
+                return work(job)
         except Cancelled:
-            last = TurnWithdrawn(job.turn, job.conversation)
+            return TurnWithdrawn(job.turn, job.conversation)
         except Exception as error:
             log.info("turn failed: %s", type(error).__name__, exc_info=not hasattr(error, "what"))
-            last = TurnError(job.turn, job.conversation, as_user_error(error))
-        self._with.events.close(job.turn)
-        if draft and not isinstance(last, TurnDone) and getattr(last, "message", None) is None:
-            self._keep_draft(job.conversation, draft)
-        with self._lock:
-            self._running.pop(job.conversation, None)
-        self._with.emit(last)
+            self.cancel(job.turn)  # the engine may still be answering
+            return TurnError(job.turn, job.conversation, as_user_error(error))
 
     def _keep_draft(self, conversation: ConversationId, draft: str) -> None:
         try:
             self._with.store().set_draft(conversation, draft)
-        except UserError:
-            log.info("the conversation is gone; its question is not kept")
+        except Exception as error:
+            log.info("the question is not kept: %s", type(error).__name__)
 
     def _ask(self, job: RunningTurn, question: str) -> WorkspaceEvent:
         model, situation, computed = self._situation(job)

@@ -12,10 +12,16 @@ from typing import Any
 
 from sqlite_utils import Database as SqliteUtils
 
+from rag.errors import DocumentError
+from rag.index.faults import fault_of
 from rag.index.migrations import migrate
 
 Row = dict[str, Any]
 BUSY_MS = 30_000
+REBUILD = (
+    "Move {path} away and add the documents again; the library is rebuilt from them, and their copies are still in "
+    "the folder beside it. Conversations are not affected."
+)
 
 
 def private_folder(folder: Path) -> Path:
@@ -36,7 +42,8 @@ class Database:
     """The library's database, usable from several threads and processes (WAL).
 
     Statements take their values as parameters. Nothing is committed implicitly: writes belong into
-    `transaction()`.
+    `transaction()`. A full, read-only, locked or damaged database is told as DocumentError ("library", a full
+    disk "no_space").
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,10 +51,12 @@ class Database:
         self._local = threading.local()
         self._open: dict[int, tuple[threading.Thread, SqliteUtils]] = {}
         self._lock = threading.Lock()
-        migrate(path)
+        with self._told():
+            migrate(path)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        return list(self._connection().query(sql, values))
+        with self._told():
+            return list(self._connection().query(sql, values))
 
     def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
         found = self.rows(sql, values)
@@ -55,27 +64,32 @@ class Database:
 
     def tuples(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """For large results: no dictionary per row."""
-        found: list[tuple[Any, ...]] = self._connection().conn.execute(sql, values).fetchall()
-        return found
+        with self._told():
+            found: list[tuple[Any, ...]] = self._connection().conn.execute(sql, values).fetchall()
+            return found
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        cursor: sqlite3.Cursor = self._connection().execute(sql, values)
-        return cursor
+        with self._told():
+            cursor: sqlite3.Cursor = self._connection().execute(sql, values)
+            return cursor
 
     def run_many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
-        self._connection().conn.executemany(sql, values)
+        with self._told():
+            self._connection().conn.executemany(sql, values)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Takes the write lock at once, commits at the end, rolls back on any exception."""
-        connection = self._connection().conn
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+        with self._told():
+            connection = self._connection().conn
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:  # a full disk rolls back by itself
+                    connection.execute("ROLLBACK")
+                raise
 
     def close(self) -> None:
         """Closes the connections of all threads. The database must not be used after it."""
@@ -84,6 +98,19 @@ class Database:
                 connection.close()
             self._open.clear()
         self._local = threading.local()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Raises DocumentError for what is wrong with disk or file; faults of ours stay as they are."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            fault = fault_of(error, self.path)
+            if fault is None:
+                raise
+            kind = "no_space" if "is full" in fault.why else "library"
+            way_out = REBUILD.format(path=self.path) if fault.damaged else fault.next
+            raise DocumentError("The library cannot be used.", fault.why, way_out, kind) from error
 
     def _connection(self) -> SqliteUtils:
         known: SqliteUtils | None = getattr(self._local, "connection", None)

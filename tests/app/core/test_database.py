@@ -94,3 +94,41 @@ def test_a_transaction_that_fails_leaves_nothing(old: Path) -> None:
     with database.reading() as db:
         assert [row["x"] for row in db.query("SELECT x FROM a")] == [1]
     database.close()
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(old: Path) -> None:
+    database = MigratedDatabase(old, [_first], "The things")
+    (pages,) = database.db.execute("PRAGMA page_count").fetchone()
+    database.db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(UserError, match="full") as caught, database.transaction() as db:
+        db.execute("CREATE TABLE large AS SELECT randomblob(100000) AS x")
+    assert "Free some space" in caught.value.next
+    with database.transaction() as db:
+        db.execute("INSERT INTO a (x) VALUES (2)")
+    database.close()
+    assert rows(old) == [(1,), (2,)]
+
+
+def test_a_file_that_another_program_holds_is_told(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.core.database.BUSY_SECONDS", 0.05)
+    database = MigratedDatabase(old, [_first], "The things")
+    other = sqlite3.connect(old, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(UserError, match="Another program"), database.transaction():
+        pass
+    other.close()
+    database.close()
+
+
+def test_advice_names_only_a_copy_that_is_there(old: Path) -> None:
+    def refused() -> UserError:
+        old.write_bytes(b"no database at all" * 100)
+        with pytest.raises(UserError) as caught:
+            MigratedDatabase(old, [_first, _second], "The things")
+        return caught.value
+
+    kept = old.read_bytes()
+    assert "format-" not in refused().next
+    old.write_bytes(kept)
+    MigratedDatabase(old, [_first, _second], "The things").close()
+    assert "a.db.format-1" in refused().next

@@ -367,3 +367,32 @@ def test_waiting_for_a_model_ends_with_the_engine(desk: Desk) -> None:
     event = desk.end_of_turn()
     assert isinstance(event, TurnError)
     assert "stopped" in event.error.what
+
+
+def test_a_full_disk_ends_the_turn_and_frees_the_conversation(desk: Desk) -> None:
+    c = desk.store.create()
+    database = desk.store._database.db
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages}")
+    desk.turns.ask(c.id, "Which colour? " * 1500)
+    event = desk.end_of_turn()
+    assert isinstance(event, TurnError)
+    assert "full" in event.error.why
+    assert event.error.next
+    assert desk.turns.running() == {}
+    database.execute("PRAGMA max_page_count = 100000")
+    desk.turns.ask(c.id, "Which colour?")
+    assert isinstance(desk.end_of_turn(), TurnDone)
+
+
+def test_a_fault_while_streaming_stops_the_engine(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.core.answers.STORE_EVERY_S", 0.0)
+    c = desk.store.create()
+    desk.engine.hold_after = 2
+    database = desk.store._database.db
+    database.execute(
+        "CREATE TRIGGER t BEFORE UPDATE OF text ON messages BEGIN SELECT RAISE(FAIL, 'a fault of a test'); END"
+    )
+    desk.turns.ask(c.id, "Which colour?")
+    assert isinstance(desk.end_of_turn(), TurnError)
+    assert desk.engine.cancelled.wait(WAIT_S)
