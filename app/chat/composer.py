@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
+from app.chat.aside import LONGEST_EDITED, Aside
 from app.chat.meter import Meter
 from app.core.records import Price
 from app.widgets.theme import Theme
@@ -15,6 +16,7 @@ from app.widgets.theme import Theme
 PRICE_DELAY_MS = 220
 DRAFT_DELAY_MS = 700
 MOST_LINES = 9
+MOST_OF_WINDOW = 0.2
 
 
 class Editor(QPlainTextEdit):
@@ -22,6 +24,7 @@ class Editor(QPlainTextEdit):
 
     send = Signal()
     focused = Signal(bool)
+    long_pasted = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,6 +65,13 @@ class Editor(QPlainTextEdit):
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         return source.hasText() and not source.hasUrls()
 
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        text = source.text()
+        if len(text) > LONGEST_EDITED:
+            self.long_pasted.emit(text)
+        else:
+            super().insertFromMimeData(source)
+
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.focused.emit(True)
@@ -76,8 +86,10 @@ class Editor(QPlainTextEdit):
             self._grow()
 
     def _grow(self) -> None:
-        lines = min(max(2, int(self.document().size().height())), MOST_LINES)
-        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + 12)
+        spacing = self.fontMetrics().lineSpacing()
+        most = min(MOST_LINES, max(2, int(self.window().height() * MOST_OF_WINDOW / spacing)))
+        lines = min(max(2, int(self.document().size().height())), most)
+        self.setFixedHeight(lines * spacing + 12)
 
 
 class Composer(QWidget):
@@ -98,7 +110,11 @@ class Composer(QWidget):
         self._theme = theme
         self._running = False
         self._blocked = ""
+        self._too_long = False
+        self.aside = Aside(theme)
+        self.aside.changed.connect(self._changed)
         self.editor = Editor()
+        self.editor.long_pasted.connect(self.aside.add)
         self.editor.send.connect(self._send)
         self.editor.focused.connect(self._show_focus)
         self.editor.textChanged.connect(self._changed)
@@ -113,12 +129,16 @@ class Composer(QWidget):
         self._show_button()
 
     def text(self) -> str:
-        return self.editor.toPlainText()
+        typed = self.editor.toPlainText()
+        return f"{typed}\n\n{self.aside.text}".strip() if self.aside.text else typed
 
     def show_draft(self, text: str) -> None:
         """Another conversation's draft; not a change by the reader."""
+        is_long = len(text) > LONGEST_EDITED
+        self._too_long = False
+        self.aside.put(text if is_long else "")
         self.editor.blockSignals(True)
-        self.editor.setPlainText(text)
+        self.editor.setPlainText("" if is_long else text)
         self.editor.blockSignals(False)
         self.editor.moveCursor(self.editor.textCursor().MoveOperation.End)
         self.editor._grow()
@@ -143,7 +163,10 @@ class Composer(QWidget):
         self._show_button()
 
     def show_price(self, price: Price | None) -> None:
-        self.meter.show_price(price, bool(self.text().strip()))
+        has_text = bool(self.text().strip())
+        self._too_long = price is not None and price.overflow and has_text
+        self.meter.show_price(price, has_text)
+        self._show_button()
 
     def price_again(self) -> None:
         self._price_timer.start()
@@ -151,10 +174,14 @@ class Composer(QWidget):
     def _lay_out(self) -> None:
         self._box.setObjectName("composerBox")
         self._box.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        inside = QHBoxLayout(self._box)
-        inside.setContentsMargins(8, 4, 6, 4)
+        inside = QHBoxLayout()
         inside.addWidget(self.editor, 1)
         inside.addWidget(self._button, 0, Qt.AlignmentFlag.AlignBottom)
+        outside = QVBoxLayout(self._box)
+        outside.setContentsMargins(8, 4, 6, 4)
+        outside.setSpacing(0)
+        outside.addWidget(self.aside)
+        outside.addLayout(inside)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(20, 4, 20, 10)
         layout.setSpacing(6)
@@ -174,20 +201,27 @@ class Composer(QWidget):
 
     def _send(self) -> None:
         text = self.text().strip()
-        if not text or self._running or self._blocked:
+        if not text or self._running or self._why_not():
             return
         self._draft_timer.stop()
         self.show_draft("")
         self.sent.emit(text)
 
     def _show_button(self) -> None:
-        name = "Stop the answer (Esc)" if self._running else self._blocked or "Send (Enter)"
-        able = self._running or (bool(self.text().strip()) and not self._blocked)
+        why_not = self._why_not()
+        name = "Stop the answer (Esc)" if self._running else why_not or "Send (Enter)"
+        able = self._running or (self._has_text() and not why_not)
         self._button.setEnabled(able)
         icon = "stop" if self._running else "send"
         self._button.setIcon(self._theme.icon(icon, "accent" if able else "faint"))
         self._button.setToolTip(name)
         self._button.setAccessibleName(name)
+
+    def _why_not(self) -> str:
+        return self._blocked or ("Too long for the context" if self._too_long else "")
+
+    def _has_text(self) -> bool:
+        return bool(self.aside.text or self.editor.toPlainText().strip())
 
     def _show_focus(self, focused: bool) -> None:
         self._box.setProperty("active", focused)

@@ -18,26 +18,34 @@ from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import Message
 from app.widgets.cards import ErrorCard, button, label
+from app.widgets.format import plural
 from app.widgets.theme import Theme
+
+LONGEST_SHOWN = 3000  # characters of a question; the rest is said in numbers
 
 
 class QuestionView(QWidget):
-    """A question, as it was typed."""
+    """A question, as it was typed; of a very long one the beginning."""
 
     def __init__(self, theme: Theme, message: Message) -> None:
         super().__init__()
         self.message = message
-        self.setAccessibleName(f"You: {message.text}")
+        self.setAccessibleName(f"You: {message.text[:LONGEST_SHOWN]}")
         bubble = QWidget()
         bubble.setObjectName("bubble")
         bubble.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         text = RichText(theme)
-        text.setPlainText(message.text)
-        natural = max(text.fontMetrics().horizontalAdvance(line) for line in message.text.split("\n"))
-        bubble.setMaximumWidth(natural + 31)
+        shown, hidden = message.text[:LONGEST_SHOWN], len(message.text) - LONGEST_SHOWN
+        text.setPlainText(shown if hidden <= 0 else f"{shown}…")
+        natural = max(text.fontMetrics().horizontalAdvance(line) for line in shown.split("\n"))
+        bubble.setMaximumWidth(max(natural + 31, 260 if hidden > 0 else 0))
         inside = QVBoxLayout(bubble)
         inside.setContentsMargins(14, 9, 14, 9)
         inside.addWidget(text)
+        if hidden > 0:
+            inside.addWidget(label(f"and {plural(hidden, 'character')} more", "muted"))
+            copy = button("Copy the question", lambda: QGuiApplication.clipboard().setText(message.text))
+            inside.addWidget(copy, 0, Qt.AlignmentFlag.AlignLeft)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 6, 0, 6)
         layout.addStretch(1)

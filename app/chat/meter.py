@@ -71,7 +71,11 @@ class Meter(QWidget):
 
 
 def _overflow_words(price: Price) -> str:
-    return f"Too long for the context by {plural(price.over_by, 'token')}. {price.what_would_drop}".strip()
+    """What does not fit and what helps: a question longer than the context fits no conversation."""
+    over = f"Too long for the context by {plural(price.over_by, 'token')}."
+    if price.new_tokens - price.passage_tokens > price.context:
+        return f"{over} Shorten it by more than that, or use a model with a larger context."
+    return f"{over} {price.what_would_drop}".strip()
 
 
 def _detail(price: Price) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QInputMethodEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -91,3 +93,45 @@ def test_overflow_is_shown_with_what_would_drop(composer: Composer) -> None:
     assert shown.text() == "Too long for the context by 512 tokens. The last 3 pages do not fit."
     composer.show_price(price())
     assert not shown.isVisibleTo(composer)
+
+
+def test_huge_paste_is_kept_beside_and_sent_whole(composer: Composer, qtbot: QtBot) -> None:
+    text = "word and thing " * 40_000
+    data = QMimeData()
+    data.setText(text)
+    before = composer.editor.height()
+    qtbot.keyClicks(composer.editor, "Sum up:")
+    begun = time.perf_counter()
+    composer.editor.insertFromMimeData(data)
+    QApplication.processEvents()
+    assert time.perf_counter() - begun < 0.3
+    assert composer.editor.height() == before
+    assert composer.aside.isVisibleTo(composer)
+    with qtbot.waitSignal(composer.sent) as sent:
+        qtbot.keyClick(composer.editor, Qt.Key.Key_Return)
+    assert sent.args == [f"Sum up:\n\n{text.strip()}"]
+    assert composer.text() == ""
+    assert not composer.aside.isVisibleTo(composer)
+
+
+def test_question_too_long_is_not_sent_and_says_what_helps(composer: Composer, qtbot: QtBot) -> None:
+    sent: list[str] = []
+    composer.sent.connect(sent.append)
+    qtbot.keyClicks(composer.editor, "x")
+    composer.show_price(price(overflow=True, over_by=9000, new_tokens=17_000, total=17_192))
+    qtbot.keyClick(composer.editor, Qt.Key.Key_Return)
+    assert sent == []
+    assert not composer._button.isEnabled()
+    assert composer._button.toolTip() == "Too long for the context"
+    assert "larger context" in composer.meter._warning.text()
+    composer.show_price(price())
+    qtbot.keyClick(composer.editor, Qt.Key.Key_Return)
+    assert sent == ["x"]
+
+
+def test_composer_stays_low_in_a_low_window(qtbot: QtBot, composer: Composer) -> None:
+    composer.resize(600, 300)
+    composer.show_draft("line\n" * 40)
+    assert composer.editor.height() < 300 * 0.3
+    composer.show_draft("")
+    assert composer.editor.height() < 60

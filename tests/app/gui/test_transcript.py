@@ -164,3 +164,15 @@ def test_theme_change_in_the_middle_of_an_answer_keeps_it(transcript: Transcript
     theme.choose("light")
     assert transcript.answers[-1].text() == "Half done"
     assert len(transcript._views) == 4
+
+
+def test_huge_question_leaves_the_others_at_their_size(transcript: Transcript, qtbot: QtBot) -> None:
+    transcript.show_messages(turns(2))
+    qtbot.wait(30)
+    before = [view.height() for view in transcript.answers]
+    transcript.add_question(message(8, "user", "word and thing " * 40_000))
+    transcript.begin_answer(message(9, "assistant", ""))
+    qtbot.wait(60)
+    assert [view.height() for view in transcript.answers[:2]] == pytest.approx(before, abs=30)
+    for body in transcript.findChildren(RichText):
+        assert body.height() >= body.document().size().height() - 1
