@@ -30,11 +30,11 @@ def test_large_vocabulary_opens_quickly(tmp_path: Path) -> None:
 
 
 def _seconds(path: Path, words: list[str]) -> float:
-    started = time.perf_counter()
+    started = time.process_time()
     with GgufFile.open(path) as file:
         tokens = file.metadata["tokenizer.ggml.tokens"]
         assert isinstance(tokens, MetadataArray)
         found = tokens.strings()
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
     assert found == words
     return seconds
