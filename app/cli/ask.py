@@ -18,6 +18,10 @@ from rag.types import Document
 
 MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "auto": "auto"}
 MARKS = {"exact": "✓", "altered": "≈", "matched": "→", "not_found": "✗"}
+EMPTY = (
+    "The model gave no answer: it ended at once. Ask in other words, let passages be looked up (--mode retrieve), or "
+    "use a larger model."
+)
 
 
 def run(options: Namespace, console: Console) -> None:
@@ -91,6 +95,8 @@ def report(console: Console, message: Message, conversation: Conversation) -> No
     """The JSON object, or citations and the line on reuse below the streamed answer."""
     console.result(answer_json(message, conversation))
     console.text("\n")
+    if not message.text.strip():
+        console.note(EMPTY)
     for citation in message.citations:
         console.text(citation_line(citation))
     if message.report is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -99,7 +100,8 @@ class AnswerStream:
             self.emit(TurnText(self.turn, self.conversation, self.message.id, event.text))
             self._watch_for_loops()
         if time.monotonic() - self._stored >= STORE_EVERY_S:
-            self.keep()
+            with contextlib.suppress(UserError):  # a full disk is told at the end; the answer is shown
+                self.keep()
 
     def _watch_for_loops(self) -> None:
         if not self.looped and goes_in_circles(self.text[-LOOKED_AT:]):

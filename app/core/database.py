@@ -93,7 +93,9 @@ class MigratedDatabase:
         """Names the copies that were made before migrations, where there are any."""
         copies = sorted(path.name for path in self.path.parent.glob(f"{self.path.name}.format-*"))
         if copies:
-            way_out = f"Move the file away and put a copy in its place: {copies[-1]}, made before an update, is beside it."
+            way_out = (
+                f"Move the file away and put a copy in its place: {copies[-1]}, made before an update, is beside it."
+            )
         else:
             way_out = "Move the file away, or put a backup of yours in its place; without it Pagekeep begins a new one."
         return UserError(f"{self._what} could not be opened.", why, way_out)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from app.core.conversations import ConversationStore
 from app.core.documents import DocumentTexts
 from app.core.planning import Situation
-from app.core.prompt import recompose
+from app.core.prompt import recompose, split_unanswered
 from app.core.records import Message
 from engine.messages import ConversationId
 
@@ -44,7 +44,8 @@ class Histories:
             if store_renewed:
                 store.set_tokens([(m.id, m.tokens, m.placement) for m in messages] if identity else [])
                 store.set_computed(conversation, model.identity, 0)
-        return Situation(store.get(conversation), messages, model, model.end_ids), computed
+        answered, unanswered = split_unanswered(messages)
+        return Situation(store.get(conversation), answered, model, model.end_ids, unanswered), computed
 
     def _renewed(self, messages: tuple[Message, ...], model: ReadyModel) -> tuple[Message, ...]:
         placed = [i.document_id for m in messages for i in (*m.placement.documents, *m.placement.passages)]

@@ -68,12 +68,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Situation:
-    """A conversation before its next question."""
+    """A conversation before its next question. `unanswered`: a last question that has no answer yet; it is not among
+    the `messages` that the next question follows.
+    """
 
     conversation: Conversation
     messages: tuple[Message, ...]
     model: LoadedModel
     end_ids: frozenset[int]
+    unanswered: tuple[Message, ...] = ()
 
 
 class Planner:

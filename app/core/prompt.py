@@ -88,6 +88,29 @@ def history(messages: Iterable[Message]) -> Tokens:
     return Tokens(ids, tuple(chain.from_iterable(part.roles for part in parts)))
 
 
+def split_unanswered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """(what is in the prompt of a next question, the last question with its empty answer when it has none).
+
+    A question that was stopped before its answer began is seen and can be asked again, but it is no part of later
+    prompts: a model that reads empty answers gives empty answers. The exception are questions that were composed
+    behind an unanswered first one, which alone holds header and documents.
+    """
+    exchanges: list[list[Message]] = []
+    for message in messages:
+        if message.role == "user" or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(message)
+    pending = exchanges.pop() if exchanges and not _answered(exchanges[-1]) else []
+    kept = [message for exchange in exchanges if _answered(exchange) for message in exchange]
+    if kept and not kept[0].placement.shared_tokens and messages[0].placement.shared_tokens:
+        kept = [message for exchange in exchanges for message in exchange]
+    return tuple(kept), tuple(pending)
+
+
+def _answered(exchange: Iterable[Message]) -> bool:
+    return any(message.role == "assistant" and message.text.strip() for message in exchange)
+
+
 def compose(chat: PromptFormat, addition: Addition, context: Context) -> Composed:
     """Ids of one user message from where the context ends to where the answer begins."""
     return (_compose_next if context.used else _compose_first)(chat, addition, context)
@@ -167,7 +190,8 @@ def recompose(
             ids = [*chat.text_ids(message.text), eog] if message.text else []
             composed = Composed(Tokens.prompt(ids), message.placement)
         else:
-            composed = compose(chat, _again(message, passages_of, names), Context.of(done, frozenset((eog,))))
+            before, _ = split_unanswered(done)
+            composed = compose(chat, _again(message, passages_of, names), Context.of(before, frozenset((eog,))))
         renewed.append((message, composed))
         done.append(_with(message, composed))
     return renewed

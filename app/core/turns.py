@@ -182,6 +182,9 @@ class Turns:
         check_fits(plan)
         job.check()
         store = self._with.store()
+        if computed > len(plan.history):  # it counted an unanswered question that this one replaces
+            computed = len(plan.history)
+            store.set_computed(job.conversation, model.identity, computed)
         user = store.append(job.conversation, "user", question, plan.composed.tokens, placement=plan.composed.placement)
         store.set_draft(job.conversation, "")
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
@@ -191,9 +194,10 @@ class Turns:
 
     def _regenerate(self, job: RunningTurn) -> WorkspaceEvent:
         model, situation, computed = self._situation(job)
-        asked = _up_to_last_question(situation.messages)
+        messages = situation.messages + situation.unanswered
+        asked = _up_to_last_question(messages)
         store = self._with.store()
-        for message in situation.messages[len(asked) :]:
+        for message in messages[len(asked) :]:
             store.supersede(message.id)
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         variant = store.superseded_count(job.conversation)
@@ -202,13 +206,14 @@ class Turns:
 
     def _continue(self, job: RunningTurn) -> WorkspaceEvent:
         model, situation, computed = self._situation(job)
-        asked = _up_to_last_question(situation.messages)
-        if len(asked) == len(situation.messages):
+        messages = situation.messages + situation.unanswered
+        asked = _up_to_last_question(messages)
+        if len(asked) == len(messages):
             return self._regenerate(job)
-        answer = situation.messages[-1]
+        answer = messages[-1]
         if answer.tokens.ids[-1:] and answer.tokens.ids[-1] in situation.end_ids:
             raise UserError("The answer is complete.", "The model ended it itself.", "Ask on, or answer again.")
-        prompt = history(situation.messages)
+        prompt = history(messages)
         return self._answer(job, Request(model, asked, answer, prompt, _mode_of(asked), 0, 0.0, computed))
 
     def _situation(self, job: RunningTurn) -> tuple[ReadyModel, Situation, int]:
@@ -233,7 +238,11 @@ class Turns:
         mailbox = self._with.events.open(job.turn)
         self._submit(job, request)
         finished = stream.follow(mailbox)
-        store.set_computed(job.conversation, request.model.identity, stream.tokens_with_kv)
+        store.set_computed(
+            job.conversation,
+            request.model.identity,
+            max(stream.tokens_with_kv, min(request.computed, len(request.prompt))),
+        )
         if finished is None:
             failed = store.finish_answer(stream.so_far("failed"), (), None)
             error = stream.failure or UserError("The answer failed.")
@@ -268,6 +277,8 @@ class Turns:
         report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)
         if stream.looped:
             report = replace(report, finish_reason="repetition")
+        elif finished.reason == "stop" and not answer.text.strip():
+            report = replace(report, finish_reason="empty")
         return self._with.store().finish_answer(answer, citations, report)
 
 

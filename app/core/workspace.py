@@ -410,7 +410,7 @@ class Workspace:
         except UserError:
             return Tokens()
         situation, _ = self._histories.situation(conversation, model)
-        return history(situation.messages)
+        return history(situation.messages + situation.unanswered)
 
     def _change_settings(self, change: Callable[[Settings], Settings]) -> Settings:
         """Applied to what is stored now: another process may have changed other preferences."""

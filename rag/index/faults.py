@@ -32,7 +32,10 @@ _FAULTS = {
     sqlite3.SQLITE_FULL: ("The disk that holds {path} is full.", "Free some space, then try again."),
     sqlite3.SQLITE_READONLY: ("{path} cannot be written: it is read-only.", "Check the rights of file and folder."),
     sqlite3.SQLITE_PERM: ("{path} may not be used: {error}.", "Check the rights of file and folder."),
-    sqlite3.SQLITE_CANTOPEN: ("{path} or a file beside it cannot be opened.", "Check the folder, its rights and space."),
+    sqlite3.SQLITE_CANTOPEN: (
+        "{path} or a file beside it cannot be opened.",
+        "Check the folder, its rights and space.",
+    ),
     sqlite3.SQLITE_BUSY: ("Another program holds {path}.", "Wait until it is done, or close it, then try again."),
     sqlite3.SQLITE_LOCKED: ("Another program holds {path}.", "Wait until it is done, or close it, then try again."),
     sqlite3.SQLITE_IOERR: ("{path} could not be read or written: {error}.", "Check the disk and its free space."),

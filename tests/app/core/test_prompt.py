@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.core import segments
-from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history, recompose
+from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history, recompose, split_unanswered
 from app.core.records import Message, MessageId, PlacedPassages
 from engine.messages import ConversationId, Tokens
 from rag.types import CharRange, DocumentId, Passage
@@ -126,3 +126,46 @@ def test_recomposing_with_the_same_tokenizer_gives_the_same_prompt(chat) -> None
     assert history(again).ids == history(messages).ids
     assert set(history(again).roles) == {0}, "this model has sampled none of it"
     assert [m.placement for m in again] == [m.placement for m in messages]
+
+
+def exchange(chat, question: str, text: str | None, before=()) -> tuple[Message, ...]:
+    """A question behind what counts of `before`, and its answer; None: no answer message was stored."""
+    first = asked(chat, Addition(question), split_unanswered(before)[0])
+    if text is None:
+        return (first,)
+    ids = Tokens.generated((*chat.format.text_ids(text), chat.format.glue.end_of_turn)) if text else Tokens()
+    return first, message("assistant", ids, text=text)
+
+
+@pytest.mark.parametrize("empty", ["", None])
+def test_a_question_without_an_answer_is_no_part_of_later_prompts(chat, empty: str | None) -> None:
+    good = exchange(chat, "How much?", "30.")
+    stopped = exchange(chat, "Colour?", empty, good)
+    assert split_unanswered((*good, *stopped)) == (good, stopped)
+    later = exchange(chat, "Sure?", "Yes.", (*good, *stopped))
+    kept, pending = split_unanswered((*good, *stopped, *later))
+    assert (kept, pending) == ((*good, *later), ())
+    text = chat.decode(history(kept).ids)
+    assert "Colour?" not in text
+    assert text.endswith("30.<|im_end|>\n<|im_start|>user\nSure?<|im_end|>\n<|im_start|>assistant\nYes.<|im_end|>")
+
+
+def test_an_answer_that_is_only_an_end_token_counts_as_none(chat) -> None:
+    first = asked(chat, Addition("How much?"))
+    empty = message("assistant", Tokens.generated((chat.format.glue.end_of_turn,)))
+    assert split_unanswered((first, empty)) == ((), (first, empty))
+
+
+def test_an_unanswered_first_question_stays_where_later_ones_need_its_header(chat) -> None:
+    first, empty = exchange(chat, "How much?", "")
+    later = asked(chat, Addition("Colour?"), (first, empty))
+    answer = message("assistant", Tokens.generated(chat.format.text_ids("Blue.")), text="Blue.")
+    assert split_unanswered((first, empty, later, answer)) == ((first, empty, later, answer), ())
+
+
+def test_recomposing_leaves_unanswered_questions_out_of_later_ones(chat) -> None:
+    stopped = exchange(chat, "Colour?", "")
+    later = exchange(chat, "Sure?", "Yes.", stopped)
+    end = chat.format.glue.end_of_turn
+    renewed = recompose(chat.format, (*stopped, *later), lambda placed: [], {}, end)
+    assert renewed[2][1].tokens.ids == later[0].tokens.ids

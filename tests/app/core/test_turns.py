@@ -396,3 +396,51 @@ def test_a_fault_while_streaming_stops_the_engine(desk: Desk, monkeypatch: pytes
     desk.turns.ask(c.id, "Which colour?")
     assert isinstance(desk.end_of_turn(), TurnError)
     assert desk.engine.cancelled.wait(WAIT_S)
+
+
+def test_a_question_stopped_before_its_answer_is_left_out_and_can_be_asked_again(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.turns.ask(c.id, "Which colour?")
+    desk.end_of_turn()
+    answered = history(desk.store.messages(c.id))
+    desk.engine.hold_after = 0
+    turn = desk.turns.ask(c.id, "Is that so?")
+    desk.until(TurnStarted)
+    desk.turns.cancel(turn)
+    assert desk.end_of_turn().message.state == "cancelled"
+    assert desk.store.computed(c.id)[1] == len(answered) - 1, "stopped before anything was computed"
+    desk.store.set_computed(c.id, desk.store.computed(c.id)[0], len(answered) + 3)  # part of the question was read
+    desk.engine.hold_after = None
+    desk.turns.regenerate(c.id)
+    desk.end_of_turn()
+    again = desk.engine.submitted[-1]
+    assert again.history_tokens == len(answered) + 3
+    assert again.tokens.ids == desk.engine.submitted[-2].tokens.ids
+
+
+def test_the_next_question_does_not_see_an_unanswered_one(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.turns.ask(c.id, "Which colour?")
+    desk.end_of_turn()
+    answered = history(desk.store.messages(c.id))
+    unanswered = desk.store.append(c.id, "user", "Is that so?", Tokens.prompt(desk.text_ids("Is that so?")))
+    desk.store.append(c.id, "assistant", "", Tokens(), "partial")
+    desk.store.set_computed(c.id, desk.store.computed(c.id)[0], len(answered) + 3)
+    desk.turns.ask(c.id, "Sure?")
+    desk.end_of_turn()
+    submit = desk.engine.submitted[-1]
+    stored = desk.store.messages(c.id)
+    assert submit.tokens == answered + stored[-2].tokens
+    assert submit.history_tokens == len(answered)
+    assert stored[2].id == unanswered.id, "it stays visible"
+    report = stored[-1].report
+    assert report is not None
+    assert desk.store.computed(c.id)[1] == report.tokens.prompt + report.tokens.generated - 1
+
+
+def test_an_empty_answer_is_told(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.engine.answer = [desk.end]
+    desk.turns.ask(c.id, "Which colour?")
+    report = desk.end_of_turn().message.report
+    assert report.finish_reason == "empty"
