@@ -43,7 +43,6 @@ from engine.running import Running, unknown_state
 from engine.scheduler import Limits, Scheduler
 from engine.store import KvStore
 from engine.timings import Rates
-from engine.tokenizer import TokenStream
 from engine.turn import Turn
 
 _IDLE_SECONDS = 0.5
@@ -211,7 +210,7 @@ class Service:
             self._emit(report)
 
     def _turn(self, request: Submit, handle: ModelHandle) -> Turn:
-        return Turn(request, AnswerText(TokenStream(handle.tokenizer), request.sampling.stop))
+        return Turn(request, AnswerText(handle.chat.reply_stream(), request.sampling.stop))
 
     def _focus(self, command: Focus, running: Running) -> None:
         """The conversation's turns go first; what of it lies on disk is read before a question comes."""
