@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QKeySequence
+from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.aside import LONGEST_EDITED, Aside
@@ -34,8 +34,8 @@ class Editor(QPlainTextEdit):
         self.setPlaceholderText("Ask about your documents")
         self.document().setDocumentMargin(2)
         self._composing = False
-        self.textChanged.connect(self._grow)
-        self._grow()
+        self.textChanged.connect(self.grow)
+        self.grow()
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         self._composing = bool(event.preeditString())
@@ -83,13 +83,18 @@ class Editor(QPlainTextEdit):
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
-            self._grow()
+            self.grow()
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
         spacing = self.fontMetrics().lineSpacing()
         most = min(MOST_LINES, max(2, int(self.window().height() * MOST_OF_WINDOW / spacing)))
         lines = min(max(2, int(self.document().size().height())), most)
-        self.setFixedHeight(lines * spacing + 12)
+        self.setFixedHeight(lines * spacing + 8)  # whole lines, margin and padding
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.grow()
 
 
 class Composer(QWidget):
@@ -141,7 +146,7 @@ class Composer(QWidget):
         self.editor.setPlainText("" if is_long else text)
         self.editor.blockSignals(False)
         self.editor.moveCursor(self.editor.textCursor().MoveOperation.End)
-        self.editor._grow()
+        self.editor.grow()
         self._draft_timer.stop()
         self._price_timer.start()
         self._show_button()

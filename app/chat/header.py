@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
+from app.chat.words import shown_title
 from app.core.records import Conversation, Mode
 from app.widgets.elided import ElidedLabel
 from app.widgets.flow import FlowLayout
 from app.widgets.theme import Theme
 
+NARROW = 480
 _MODES: tuple[tuple[Mode, str, str], ...] = (
     ("auto", "Auto", "Whole documents where they fit the context, passages otherwise"),
     ("whole", "Whole", "Read the documents completely, once"),
@@ -93,10 +96,10 @@ class Header(QWidget):
         self.modes.chosen.connect(self.mode_chosen)
         self._chips = QWidget()
         self._flow = FlowLayout(self._chips)
-        top = QHBoxLayout()
-        top.setSpacing(12)
+        self._top = top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        top.setSpacing(8)
         top.addWidget(self._title, 1)
-        top.addWidget(self.modes)
+        top.addWidget(self.modes, 0, Qt.AlignmentFlag.AlignLeft)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(20, 10, 20, 8)
         layout.setSpacing(8)
@@ -108,9 +111,17 @@ class Header(QWidget):
         self._title.setFont(font)
         theme.changed.connect(self._redraw)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The title has a line of its own where both do not fit."""
+        super().resizeEvent(event)
+        narrow = event.size().width() < NARROW
+        self._top.setDirection(
+            QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight
+        )
+
     def show_conversation(self, conversation: Conversation, documents: Sequence[tuple[int, str]]) -> None:
         """`documents`: id and name, in the order of attaching."""
-        self._title.setText(conversation.title or "New conversation")
+        self._title.setText(shown_title(conversation.title))
         self._title.setToolTip(self._title.text())
         self.modes.show_mode(conversation.mode)
         if tuple(documents) != self._shown:

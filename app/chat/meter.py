@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.records import Price
 from app.widgets.bars import Part, StackBar
 from app.widgets.cards import label, set_role
+from app.widgets.elided import ElidedLabel
 from app.widgets.format import about, count, plural
 from app.widgets.theme import Theme
 
@@ -25,7 +27,8 @@ def price_words(price: Price, has_text: bool) -> str:
 class Meter(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._words = label("", "muted", wrap=False)
+        self._words = ElidedLabel()
+        self._words.setProperty("role", "muted")
         self._bar = StackBar(theme, legend=False, height=6)
         self._bar.setFixedWidth(110)
         self._bar.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -33,8 +36,7 @@ class Meter(QWidget):
         self._warning.hide()
         row = QHBoxLayout()
         row.setSpacing(10)
-        row.addWidget(self._words)
-        row.addStretch(1)
+        row.addWidget(self._words, 1)
         row.addWidget(self._bar, 0, Qt.AlignmentFlag.AlignVCenter)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 0, 4, 0)
@@ -59,8 +61,19 @@ class Meter(QWidget):
         self._bar.show_parts(parts, price.context)
         self._warning.setVisible(price.overflow)
         self._warning.setText(_overflow_words(price))
+        self._fit()
         set_role(self._words, "bad" if price.overflow else "muted")
         self.setAccessibleDescription(self._words.text())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """All lines of the warning, however low the window is."""
+        margins = self.layout().contentsMargins()
+        inside = self.width() - margins.left() - margins.right()
+        self._warning.setMinimumHeight(max(0, self._warning.heightForWidth(max(40, inside))))
 
     def say(self, text: str) -> None:
         """Instead of a price: why there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer import Composer
@@ -89,6 +90,10 @@ class ChatPanel(QWidget):
             if item.widget() is not None:
                 item.widget().hide()
                 item.widget().deleteLater()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.composer.editor.grow()
 
     def _suggest(self, text: str) -> None:
         self.composer.editor.setPlainText(text)

@@ -21,6 +21,19 @@ VERIFIED_HELP = {
 }
 
 
+_FORK = " (fork)"
+
+
+def shown_title(title: str) -> str:
+    """That it is a fork comes first: the end of a title is cut where there is no room."""
+    depth = 0
+    while title.endswith(_FORK):
+        title, depth = title[: -len(_FORK)], depth + 1
+    if not depth:
+        return title or "New conversation"
+    return f"Fork{f' {depth}' if depth > 1 else ''} of {title or 'New conversation'}"
+
+
 def report_line(report: TurnReport) -> str:
     """`18,204 tokens reused (disk), 42 computed, first token 310 ms, 45 tok/s`."""
     times, tokens = report.timings_ms, report.tokens

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.widgets.cards import label
 from app.widgets.elided import ElidedLabel
 from app.widgets.search_field import SearchField
 from app.widgets.theme import Theme
+
+NARROW = 370
 
 
 class ReaderToolbar(QWidget):
@@ -33,12 +36,13 @@ class ReaderToolbar(QWidget):
         self.name = ElidedLabel("", Qt.TextElideMode.ElideMiddle)
         self.name.setProperty("role", "title")
         self.page = QLineEdit(alignment=Qt.AlignmentFlag.AlignCenter)
-        self.page.setFixedWidth(64)
+        self.page.setFixedWidth(52)
         self.page.setAcceptDrops(False)
         self.page.setAccessibleName("Page (printed label)")
         self.page.setToolTip("Printed page label or number")
         self.page.returnPressed.connect(lambda: self.page_entered.emit(self.page.text().strip()))
-        self.count = label("", "muted", wrap=False)
+        self.count = ElidedLabel()
+        self.count.setProperty("role", "muted")
         self.zoom = label("100 %", "muted", wrap=False)
         self.zoom.setMinimumWidth(44)
         self.zoom.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -57,6 +61,12 @@ class ReaderToolbar(QWidget):
         layout.addWidget(self._search_row)
         self._search_row.hide()
         theme.changed.connect(self._draw)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room, what keys and the page itself tell gives way."""
+        super().resizeEvent(event)
+        self.zoom.setVisible(event.size().width() >= NARROW)
+        self._fit.setVisible(event.size().width() >= NARROW)
 
     def show_page(self, shown_label: str, page: int, pages: int) -> None:
         if not self.page.hasFocus():
@@ -95,12 +105,12 @@ class ReaderToolbar(QWidget):
         row.addWidget(self.forward_button)
         row.addSpacing(4)
         row.addWidget(self.page)
-        row.addWidget(self.count)
-        row.addStretch(1)
+        row.addWidget(self.count, 1)
         row.addWidget(self._tool("zoom-out", "Smaller (Ctrl+-)", self.zoom_out.emit))
         row.addWidget(self.zoom)
         row.addWidget(self._tool("zoom-in", "Larger (Ctrl++)", self.zoom_in.emit))
-        row.addWidget(self._tool("fit-width", "Fit the width (Ctrl+0)", self.fit.emit))
+        self._fit = self._tool("fit-width", "Fit the width (Ctrl+0)", self.fit.emit)
+        row.addWidget(self._fit)
         return row
 
     def _make_search_row(self) -> QWidget:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
+from app.chat.words import shown_title
 from app.core.records import Conversation, SearchHit
 from app.widgets.format import about, ago
 from app.widgets.rows import FACE, RowFace
@@ -28,7 +29,7 @@ class Row:
 
 
 def face(row: Row) -> RowFace:
-    title = row.conversation.title or "New conversation"
+    title = shown_title(row.conversation.title)
     icon, color, words = _state(row.state)
     if row.phase:
         words = row.phase
@@ -69,12 +70,12 @@ class ConversationModel(QAbstractListModel):
         if role == FACE:
             return face(row)
         if role == Qt.ItemDataRole.DisplayRole:
-            return row.conversation.title or "New conversation"
+            return shown_title(row.conversation.title)
         if role == Qt.ItemDataRole.AccessibleTextRole:
             shown = face(row)
             return f"{shown.title}, {shown.detail}"
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{row.conversation.title}\nlast used {ago(row.conversation.updated)}"
+            return f"{shown_title(row.conversation.title)}\nlast used {ago(row.conversation.updated)}"
         return None
 
     # --- content ----------------------------------------------------------------------------------
