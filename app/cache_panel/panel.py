@@ -61,7 +61,21 @@ def byte_parts(report: StateReport) -> list[Part]:
 
 
 def missing_tokens(report: StateReport) -> int:
-    return max(0, report.tokens - report.tokens_memory - report.tokens_disk_only)
+    """Tokens that go through the model again; the last sampled one is new work in any case."""
+    missing = report.tokens - report.tokens_memory - report.tokens_disk_only
+    return missing if missing > LAST_SAMPLED else 0
+
+
+def dropped_words(report: StateReport, disk: bool) -> str:
+    """What is left after memory was freed or, with `disk`, the state was dropped, and why."""
+    left = report.tokens_memory + (report.tokens_disk_only if disk else 0)
+    others = "other conversations" if report.shared_with else "documents read ahead or other conversations"
+    kept = f"{plural(left, 'token')} {'is' if left == 1 else 'are'} shared with {others}"
+    if disk:
+        return f"Dropped. {kept} and stay." if left else "Dropped from memory and disk. The text stays."
+    if left:
+        return f"Memory freed where it could be. {kept} and stay in memory."
+    return "Memory freed. The state comes back from disk." if report.tokens_disk_only else "Memory freed."
 
 
 def values(report: StateReport) -> dict[str, str]:
@@ -73,7 +87,7 @@ def values(report: StateReport) -> dict[str, str]:
         "Tokens": count(report.tokens),
         "In memory": count(report.tokens_memory),
         "On disk only": count(report.tokens_disk_only),
-        "Must be read": count(missing_tokens(report)),
+        "Must be read": count(missing_tokens(report)) if missing_tokens(report) else "nothing",
         "Not saved yet": count(report.tokens_unsaved),
         "Last saved": ago(report.last_saved) if report.last_saved is not None else "never",
         "Shared": shared,
@@ -96,13 +110,14 @@ class CachePanel(QWidget):
         self._bytes = StackBar(services.theme)
         self._headline = label("", "title")
         self._stack = QStackedWidget()
+        self._dropping: tuple[int, bool] | None = None  # request of the report that tells what is left; disk
         self._refresh = QTimer(self, singleShot=True, interval=120)
         self._refresh.timeout.connect(self._ask)
         self._lay_out()
 
     def show_conversation(self, conversation: ConversationId | None) -> None:
         if conversation != self._conversation:
-            self._conversation, self._report = conversation, None
+            self._conversation, self._report, self._dropping = conversation, None, None
             self._stack.setCurrentIndex(0)
         self.refresh()
 
@@ -112,6 +127,7 @@ class CachePanel(QWidget):
             self._refresh.start()
 
     def show_state(self, report: StateReport) -> None:
+        self._tell_dropped(report)
         if report.conversation != self._conversation:
             return
         self._report = report
@@ -128,10 +144,27 @@ class CachePanel(QWidget):
         self._do(self._services.workspace.save_state, "Saving this conversation's state.")
 
     def drop(self, disk: bool) -> None:
-        where = "memory and disk" if disk else "memory"
-        self._do(
-            lambda id: self._services.workspace.drop_state(id, disk=disk), f"State dropped from {where}."
-        )
+        """What is said comes from the report that follows."""
+        conversation, workspace = self._conversation, self._services.workspace
+        if conversation is None:
+            return
+
+        def work() -> int:
+            workspace.drop_state(conversation, disk=disk)
+            return workspace.request_state(conversation)
+
+        self._services.tasks.write(work, lambda request: self._await_report(request, disk), self._failed)
+
+    def _await_report(self, request: int, disk: bool) -> None:
+        self._dropping = (request, disk)
+        if self._report is not None:
+            self._tell_dropped(self._report)
+
+    def _tell_dropped(self, report: StateReport) -> None:
+        awaited = self._dropping
+        if awaited is not None and report.conversation == self._conversation and report.request >= awaited[0]:
+            self._dropping = None
+            self._services.toasts.say(dropped_words(report, awaited[1]))
 
     def _do(self, act: Callable[[ConversationId], object], said: str) -> None:
         conversation = self._conversation
@@ -213,7 +246,7 @@ class CachePanel(QWidget):
 
 def headline(report: StateReport) -> str:
     missing = missing_tokens(report)
-    if missing <= LAST_SAMPLED:
+    if not missing:
         where = "in memory" if not report.tokens_disk_only else "kept; part of it comes back from disk"
         return f"Everything is {where}. Nothing will be read again."
     wait = report.rebuild_seconds * missing / report.tokens if report.tokens else 0.0

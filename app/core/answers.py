@@ -86,7 +86,8 @@ class AnswerStream:
             self._phase("reading", event.done, event.total, left)
         elif isinstance(event, TurnRestored):
             self.reused, self.saved_ms = event.reused.total, event.saved_ms
-            self._phase("restoring", event.reused.total, event.reused.total)
+            if event.reused.disk:
+                self._phase("restoring", event.reused.disk, event.reused.disk)
             self.emit(event)
         elif isinstance(event, TurnQueued):
             self._phase("queued", event.ahead, event.ahead)

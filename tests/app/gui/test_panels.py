@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.cache_panel.panel import CachePanel, headline, values
+from app.cache_panel.panel import CachePanel, dropped_words, headline, values
 from app.core.records import Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
 from app.services import Services
 from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, total_ms
@@ -60,6 +60,26 @@ def test_cache_numbers() -> None:
     assert headline(STATE) == "1,000 tokens must be read on return, ~5 s."
     kept = replace(STATE, tokens_memory=10_000, tokens_disk_only=0)
     assert headline(kept) == "Everything is in memory. Nothing will be read again."
+    sampled = replace(kept, tokens_memory=9_999)
+    assert headline(sampled) == headline(kept)
+    assert values(sampled)["Must be read"] == "nothing"
+
+
+def test_dropping_claims_no_more_than_happened(services: Services, qtbot: QtBot) -> None:
+    shared = replace(STATE, tokens_memory=3_584, tokens_disk_only=189)
+    assert "3,584 tokens are shared with other conversations and stay in memory." in dropped_words(shared, False)
+    assert "3,773 tokens are shared" in dropped_words(shared, True)
+    freed = replace(STATE, tokens_memory=0, tokens_disk_only=3_773, shared_with=())
+    assert dropped_words(freed, False) == "Memory freed. The state comes back from disk."
+    assert "stays" in dropped_words(replace(freed, tokens_disk_only=0), True)
+    panel = CachePanel(services)
+    qtbot.addWidget(panel)
+    panel.show_conversation(HERE)
+    panel._await_report(7, False)
+    panel.show_state(replace(freed, request=6))
+    assert not services.toasts.accessibleName()
+    panel.show_state(replace(shared, request=7))
+    assert "3,584 tokens" in services.toasts.accessibleName()
 
 
 def test_cache_panel_shows_only_its_conversation(services: Services, qtbot: QtBot) -> None:
