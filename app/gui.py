@@ -66,9 +66,11 @@ class Desktop(QObject):
         self.services = Services(self.workspace, self.tasks, self.bridge, self.theme, self.toasts)
         self.window = Window(self.services, state, host)
         self.window.closing.connect(self.close)
+        self.window.moved.connect(self._keep_state)
         self._closed.connect(self.ended)
         self.crashed.connect(self._tell_crash)
         self._is_closing = False
+        self._saving = threading.Lock()
 
     def show(self) -> None:
         self.window.show()
@@ -77,6 +79,17 @@ class Desktop(QObject):
     def _start(self) -> None:
         self.workspace.begin()
         self.window.start()
+
+    def _keep_state(self) -> None:
+        """Where the reader is now, should the process end without closing the window."""
+        state = self.window.state()
+        self.tasks.write(lambda: self._save(state))
+
+    def _save(self, state: WindowState, last: bool = False) -> None:
+        """What was kept on the way never replaces what the closing window left."""
+        with self._saving:
+            if last or not self._is_closing:
+                save_state(self._state_file, state)
 
     def close(self) -> None:
         """Returns at once; `ended` follows."""
@@ -88,7 +101,7 @@ class Desktop(QObject):
 
     def _finish(self, state: WindowState) -> None:
         begun = time.monotonic()
-        save_state(self._state_file, state)
+        self._save(state, last=True)
         self.tasks.close()
         try:
             if self.workspace.has_begun:

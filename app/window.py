@@ -40,9 +40,10 @@ DEFAULT_SIZES = ((250, 560, 470), (380, 320))
 
 
 class Window(QMainWindow):
-    """Signals: closing (the reader closes the window; it is hidden already)."""
+    """Signals: closing (the reader closes the window; it is hidden already); moved (to a conversation)."""
 
     closing = Signal()
+    moved = Signal()
 
     def __init__(self, services: Services, state: WindowState, host: QWidget) -> None:
         super().__init__()
@@ -104,7 +105,8 @@ class Window(QMainWindow):
         self.chat.composer.editor.setFocus()
         shown = self.controller.conversation
         listed = shown is not None and self.conversations.rows.place(shown.id) is not None
-        if listed and self.controller.is_empty() and not shown.title_fixed:
+        untouched = listed and self.controller.is_empty() and not (shown.title_fixed or shown.documents)
+        if untouched:
             return
         workspace = self.services.workspace
         self.services.tasks.write(lambda: workspace.new_conversation(), self._show_new)
@@ -130,6 +132,7 @@ class Window(QMainWindow):
     def conversation_opened(self, conversation: str, messages: tuple[Message, ...]) -> None:
         self.cache.show_conversation(conversation)
         self.timing.show_conversation(conversation, messages)
+        self.moved.emit()
 
     def turn_started(self, event: events.TurnStarted) -> None:
         self.timing.add_question(event.user_message)

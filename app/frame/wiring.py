@@ -39,6 +39,7 @@ def _connect_features(window: Window) -> None:
     chat.transcript.opened.connect(window.open_citation)
     chat.transcript.link.connect(window.offer_link)
     controller.opened.connect(window.conversation_opened)
+    window.reader.shown.connect(lambda _: window.moved.emit())
     controller.turn_ended.connect(window.turn_ended)
     window.cache.fork_wanted.connect(conversations.fork)
     window.services.tasks.failed.connect(dialogs.show_failure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
@@ -11,17 +11,17 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
-    QDoubleSpinBox,
     QFormLayout,
     QGroupBox,
     QHBoxLayout,
+    QPlainTextEdit,
     QScrollArea,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
 from app.core.settings import Settings
+from app.preferences.fields import Number, choice_field, real_field, stop_strings, whole_field
 from app.services import Services
 from app.widgets.cards import button, label
 from app.widgets.theme import ThemeChoice
@@ -31,41 +31,43 @@ APPLY_DELAY_MS = 300
 Changed = Callable[[object], None]
 
 
-@dataclass(frozen=True)
-class Number:
-    """One preference that is a number. `step` 0: a whole number."""
-
-    name: str
-    field: str
-    low: float
-    high: float
-    step: float = 0.0
-    suffix: str = ""
-    hint: str = ""
-
-
 _SAMPLING = (
     Number("Temperature", "temperature", 0, 2, 0.05, hint="0: always the likeliest"),
-    Number("Top-k", "top_k", 0, 1000, hint="0: no limit"),
+    Number("Top-k", "top_k", 0, 1000, zero="no limit"),
     Number("Top-p", "top_p", 0.01, 1, 0.01),
     Number("Min-p", "min_p", 0, 1, 0.01),
     Number("Repetition penalty", "repetition_penalty", 0.5, 2, 0.05, hint="1: none"),
     Number("Frequency penalty", "frequency_penalty", -2, 2, 0.1),
     Number("Presence penalty", "presence_penalty", -2, 2, 0.1),
-    Number("Seed", "seed", 0, 2**31 - 1, hint="0: every answer has its own"),
+    Number("Seed", "seed", 0, 2**31 - 1, zero="random", hint="0: every answer has its own"),
     Number("Longest answer", "max_tokens", 16, 65536, suffix=" tokens"),
 )
 _DOCUMENTS = (
     Number("Passages per question", "passages", 1, 50),
-    Number("Text per question", "passage_tokens", 128, 65536, suffix=" tokens"),
+    Number(
+        "Text per question",
+        "passage_tokens",
+        0,
+        65536,
+        suffix=" tokens",
+        hint="0: by the model's context",
+        zero="automatic",
+        least=128,
+    ),
     Number("Kept free for answers", "answer_reserve", 128, 65536, suffix=" tokens"),
     Number(
-        "Read whole up to", "whole_tokens", 0, 1 << 20, suffix=" tokens", hint="0: whatever fits the context"
+        "Read whole up to",
+        "whole_tokens",
+        0,
+        1 << 20,
+        suffix=" tokens",
+        hint="0: whatever fits the context",
+        zero="automatic",
     ),
 )
 _ENGINE = (
-    Number("Threads", "threads", 0, 512, hint="0: one per physical core"),
-    Number("Context", "context", 0, 1 << 20, suffix=" tokens", hint="0: the model's own"),
+    Number("Threads", "threads", 0, 512, hint="0: one per physical core", zero="automatic"),
+    Number("Context", "context", 0, 1 << 20, suffix=" tokens", hint="0: the model's own", zero="automatic"),
     Number("Prefill chunk", "prefill_chunk", 32, 8192, suffix=" tokens"),
 )
 KV_TYPES = ("f16", "bf16", "f32", "q8")
@@ -122,7 +124,13 @@ class PreferencesDialog(QDialog):
 
     def _answers(self) -> QGroupBox:
         sampling = self._settings.sampling
-        return self._numbers("Answers", sampling, _SAMPLING, self._sampling)
+        group = self._numbers("Answers", sampling, _SAMPLING, self._sampling)
+        stop = QPlainTextEdit(tabChangesFocus=True, plainText="\n".join(sampling.stop))
+        stop.setFixedHeight(3 * stop.fontMetrics().lineSpacing() + 10)
+        change = self._sampling("stop")
+        stop.textChanged.connect(lambda: change(stop_strings(stop.toPlainText())))
+        _add_row(group.layout(), "Stop where this is written", stop, "one text per line")
+        return group
 
     def _documents(self) -> _Group:
         group = self._numbers("Documents", self._settings, _DOCUMENTS, self._field)
@@ -137,7 +145,7 @@ class PreferencesDialog(QDialog):
         group = self._numbers("Engine", engine, _ENGINE, self._engine_field)
         form = group.layout()
         for name, field in (("K state", "kv_type_k"), ("V state", "kv_type_v")):
-            _add_row(form, name, _choice(KV_TYPES, getattr(engine, field), self._engine_field(field)), "")
+            _add_row(form, name, choice_field(KV_TYPES, getattr(engine, field), self._engine_field(field)), "")
         row = QHBoxLayout()
         row.addWidget(self._reload_hint, 1)
         row.addWidget(button("Load the model again", self._reload))
@@ -150,8 +158,8 @@ class PreferencesDialog(QDialog):
         def budget(name: str) -> Callable[[float], None]:
             return lambda value: self._engine_field(name)(int(value * GB))
 
-        memory = _real(engine.ram_budget_bytes / GB, 0.1, 4096, 0.5, budget("ram_budget_bytes"), " GB")
-        disk = _real(engine.disk_budget_bytes / GB, 0.1, 65536, 1, budget("disk_budget_bytes"), " GB")
+        memory = real_field(engine.ram_budget_bytes / GB, 0.1, 4096, 0.5, budget("ram_budget_bytes"), " GB")
+        disk = real_field(engine.disk_budget_bytes / GB, 0.1, 65536, 1, budget("disk_budget_bytes"), " GB")
         rows = [
             ("Memory for state", memory, ""),
             ("Disk for state", disk, "conversations come back from here"),
@@ -165,9 +173,9 @@ class PreferencesDialog(QDialog):
         for row in rows:
             value, change = getattr(record, row.field), changer(row.field)
             if row.step:
-                widget: QWidget = _real(value, row.low, row.high, row.step, change, row.suffix)
+                widget: QWidget = real_field(value, row.low, row.high, row.step, change, row.suffix)
             else:
-                widget = _whole(value, int(row.low), int(row.high), change, row.suffix)
+                widget = whole_field(value, row, change)
             made.append((row.name, widget, row.hint))
         return _group(title, made)
 
@@ -235,28 +243,3 @@ def _add_row(form: QFormLayout, name: str, widget: QWidget, hint: str) -> None:
     title = label(name, wrap=False)
     title.setMinimumWidth(160)
     form.addRow(title, row)
-
-
-def _whole(value: int, low: int, high: int, changed: Callable[[int], None], suffix: str = "") -> QSpinBox:
-    made = QSpinBox(minimum=low, maximum=high, value=value, suffix=suffix, groupSeparatorShown=True)
-    made.setKeyboardTracking(False)
-    made.valueChanged.connect(changed)
-    return made
-
-
-def _real(
-    value: float, low: float, high: float, step: float, changed: Callable[[float], None], suffix: str = ""
-) -> QDoubleSpinBox:
-    made = QDoubleSpinBox(minimum=low, maximum=high, singleStep=step, decimals=2, suffix=suffix)
-    made.setValue(value)
-    made.setKeyboardTracking(False)
-    made.valueChanged.connect(lambda new: changed(round(new, 4)))
-    return made
-
-
-def _choice(values: tuple[str, ...], value: str, changed: Callable[[str], None]) -> QComboBox:
-    made = QComboBox()
-    made.addItems(list(values))
-    made.setCurrentText(value)
-    made.currentTextChanged.connect(changed)
-    return made

@@ -100,6 +100,27 @@ def test_new_conversation_is_not_made_twice(driver: Driver) -> None:
     assert driver.window.conversations.rows.rowCount() == 1
 
 
+def test_new_conversation_is_made_beside_one_with_documents(
+    driver: Driver, make_pdf: Callable[..., Path]
+) -> None:
+    driver.add(make_pdf("orchard.pdf", long_pages("orchard", 1)))
+    driver.until(driver.documents, "not attached")
+    driver.new_conversation()
+    assert driver.window.conversations.rows.rowCount() == 2
+    assert driver.documents() == ()
+
+
+def test_conversation_used_last_is_known_without_a_quit(driver: Driver, tmp_path: Path) -> None:
+    first = driver.window.controller.on_screen
+    made = driver.desktop.workspace.new_conversation()
+    driver.window.put_conversation(made)
+    driver.choose(made.id)
+    file = driver.desktop._state_file
+    driver.until(lambda: load_state(file).conversation == made.id, "not stored", 5)
+    driver.choose(first)
+    driver.until(lambda: load_state(file).conversation == first, "not stored", 5)
+
+
 def test_draft_and_place_come_back(qapp: QApplication, tmp_path: Path, make_pdf: Callable[..., Path]) -> None:
     first = Driver(qapp, tmp_path / "home")
     try:
@@ -151,6 +172,15 @@ def test_preferences_act_at_once(driver: Driver) -> None:
     driver.until(lambda: settings.settings.sampling.temperature == 0.15, "not stored", 5)
     assert settings.settings.sampling.max_tokens == 99
     assert settings.settings.engine.ram_budget_bytes == int(1.5 * (1 << 30))
+    text = by_name["Text per question"]
+    assert text.text() == "automatic"
+    text.stepUp()
+    assert text.value() == 128
+    text.stepDown()
+    assert text.text() == "automatic"
+    by_name["Stop where this is written"].setPlainText("END\n\nThe end.")
+    driver.until(lambda: settings.settings.sampling.stop == ("END", "The end."), "not stored", 5)
+    assert settings.settings.passage_tokens == 0
     by_name["Theme"].setCurrentIndex(1)
     dialog.close()
 
