@@ -9,7 +9,7 @@ __all__ = ["isa", "numerics_label"]
 
 
 def isa() -> str:
-    """The instruction set level in use: "avx512", "avx2" or "portable" (PAGEKEEP_ISA forces one)."""
+    """The instruction set level in use: "avx512bf16", "avx512", "avx2" or "portable" (PAGEKEEP_ISA forces one)."""
     from kernels.native_program import default_isa
 
     return default_isa()

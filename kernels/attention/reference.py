@@ -22,12 +22,20 @@ def attention(
     window: int = 0,
     softcap: float = 0.0,
     sinks: torch.Tensor | None = None,
+    narrow: tuple[bool, bool] = (False, False),
 ) -> torch.Tensor:
-    """q [T, heads, dk], k [S, kv_heads, dk], v [S, kv_heads, dv] -> [T, heads, dv]; q row r at position start + r."""
+    """q [T, heads, dk], k [S, kv_heads, dk], v [S, kv_heads, dv] -> [T, heads, dv]; q row r at position start + r.
+
+    `narrow`: round scaled queries and keys, and values, to bfloat16, as a level with such products does.
+    """
+    q = q * scale
+    if narrow[0]:
+        q, k = q.bfloat16(), k.bfloat16()
+    v = v.bfloat16() if narrow[1] else v
     group = q.shape[1] // k.shape[1]
     keys = k.double().repeat_interleave(group, 1)
     values = v.double().repeat_interleave(group, 1)
-    scores = torch.einsum("thd,shd->hts", q.double() * scale, keys)
+    scores = torch.einsum("thd,shd->hts", q.double(), keys)
     if softcap > 0:
         scores = softcap * torch.tanh(scores / softcap)
     scores = scores.masked_fill(~visible(len(q), len(k), start, window), float("-inf"))

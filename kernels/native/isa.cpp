@@ -13,6 +13,7 @@ std::vector<const KernelTable*> available_levels() {
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vnni");
+    if (avx512 && __builtin_cpu_supports("avx512bf16")) levels.push_back(table_avx512bf16());
     if (avx512) levels.push_back(table_avx512());
     if (avx2) levels.push_back(table_avx2());
 #endif

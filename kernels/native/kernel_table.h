@@ -36,6 +36,7 @@ const KernelTable* table_portable();
 #if defined(PK_X86)
 const KernelTable* table_avx2();
 const KernelTable* table_avx512();
+const KernelTable* table_avx512bf16();
 #endif
 
 }  // namespace pk

@@ -18,6 +18,20 @@ def normal(*shape: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+def narrow(isa: str, *types: str) -> tuple[bool, bool]:
+    """Which of K and V this level multiplies as bfloat16."""
+    level = isa == "avx512bf16"
+    return level and types[0] in ("bf16", "q8"), level and types[1] != "f32"
+
+
+def check(got: np.ndarray, wanted: np.ndarray, narrowed: tuple[bool, bool], name: str = "") -> None:
+    """Rounded weights of values about 1 in size differ by half a unit of 2^-8; other differences are order of sums."""
+    rtol, atol = (2e-5, 6e-3) if narrowed[1] else (2e-5, 3e-6)
+    if narrowed[0] and not narrowed[1]:
+        rtol, atol = 1e-4, 1e-4
+    np.testing.assert_allclose(got, wanted, rtol=rtol, atol=atol, err_msg=name)
+
+
 def written(tokens: int, heads: int, dim_k: int, dim_v: int, types: tuple[str, str], how: How) -> Pages:
     layer = layout(heads, dim_k, dim_v, *types, PAGE)
     pages = Pages.make(layer, PAGE, 1, tokens)
@@ -59,18 +73,22 @@ def test_a_sequence_that_does_not_write_leaves_pages_alone(isa: str) -> None:
         (63, 2, 2, 2, 5, 3),
     ],
 )
-def test_matches_reference(isa: str, start: int, rows: int, heads: int, kv_heads: int, dim_k: int, dim_v: int) -> None:
-    pages = written(start + rows, kv_heads, dim_k, dim_v, ("f32", "f16"), How(isa=isa))
+@pytest.mark.parametrize("types", [("f32", "f32"), ("f32", "f16"), ("bf16", "f32"), ("f16", "bf16")])
+def test_matches_reference(
+    isa: str, types: tuple[str, str], start: int, rows: int, heads: int, kv_heads: int, dim_k: int, dim_v: int
+) -> None:
+    pages = written(start + rows, kv_heads, dim_k, dim_v, types, How(isa=isa))
     k, v = pages.read(0, start + rows)
     q = normal(rows, heads * dim_k, seed=5)
     shaped = torch.from_numpy(q).reshape(rows, heads, dim_k)
     sinks = normal(heads, seed=6)
     for window, cap, sink in [(0, 0.0, None), (77, 0.0, None), (0, 3.0, sinks), (600, 0.0, sinks)]:
         torch_sinks = None if sink is None else torch.from_numpy(sink)
-        wanted = reference(shaped, k, v, start, 0.3, window, cap, torch_sinks).reshape(rows, -1).numpy()
+        narrowed = narrow(isa, *types)
+        wanted = reference(shaped, k, v, start, 0.3, window, cap, torch_sinks, narrowed).reshape(rows, -1).numpy()
         batch = pages.batch([rows], [start])
         got = attention(q, pages.layer, PAGE, batch, heads, 0.3, window, cap, sink, How(isa=isa))
-        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=3e-6, err_msg=f"{window} {cap}")
+        check(got, wanted, narrowed, f"{window} {cap}")
 
 
 @pytest.mark.parametrize("kv_type", ["bf16", "q8"])
@@ -78,9 +96,10 @@ def test_other_storage_types(isa: str, kv_type: str) -> None:
     pages = written(90, 2, 64, 32, (kv_type, kv_type), How(isa=isa))
     k, v = pages.read(0, 90)
     q = normal(30, 4 * 64, seed=5)
-    wanted = reference(torch.from_numpy(q).reshape(30, 4, 64), k, v, 60, 0.125).reshape(30, -1).numpy()
+    narrowed = narrow(isa, kv_type, kv_type)
+    wanted = reference(torch.from_numpy(q).reshape(30, 4, 64), k, v, 60, 0.125, narrow=narrowed)
     got = attention(q, pages.layer, PAGE, pages.batch([30], [60]), 4, 0.125, how=How(isa=isa))
-    np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=3e-6)
+    check(got, wanted.reshape(30, -1).numpy(), narrowed)
 
 
 @pytest.mark.parametrize(("window", "kv_type"), [(0, "f16"), (130, "f16"), (0, "q8")])

@@ -61,6 +61,11 @@ def build(tokens: int, name: str, kv_type: str, transposed: bool, isa: str, rope
     return Case(pages, [w for w, _ in keys], [w for w, _ in values], k_values, v_values, transposed)
 
 
+def narrow(isa: str, kv_type: str) -> bool:
+    """Whether latent rows are multiplied as bfloat16; as coarse as the int8 activations of quantised weights."""
+    return isa == "avx512bf16" and kv_type != "f32"
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("name", "kv_type"), [("F32", "f32"), ("F16", "f16"), ("Q8_0", "f16"), ("Q5_0", "bf16")])
 @pytest.mark.parametrize(("start", "rows"), [(0, 1), (0, 70), (500, 40), (1090, 5)])
@@ -72,8 +77,7 @@ def test_both_forms_match_the_reference(
     shaped = torch.from_numpy(q).reshape(rows, HEADS, -1)
     stored = case.stored(start + rows)
     wanted = reference(shaped, stored, case.k_values, case.v_values, start, 0.2).reshape(rows, -1).numpy()
-    # Quantised weights see int8 activations.
-    bound = (3e-5 if name.startswith("F") else 3e-2) * np.abs(wanted).max()
+    bound = (3e-5 if name.startswith("F") and not narrow(isa, kv_type) else 4e-2) * np.abs(wanted).max()
     for roles in (np.zeros(rows), np.ones(rows), np.arange(rows) % 3 == 1):
         got = case.run(q, start, roles, How(2, isa))
         assert np.abs(got - wanted).max() <= bound
@@ -100,7 +104,8 @@ def test_latent_rows_as_q8(isa: str) -> None:
     shaped = torch.from_numpy(q).reshape(30, HEADS, -1)
     wanted = reference(shaped, stored, case.k_values, case.v_values, 60, 0.2).reshape(30, -1).numpy()
     for roles in (np.zeros(30), np.ones(30)):
-        np.testing.assert_allclose(case.run(q, 60, roles, How(1, isa)), wanted, rtol=1e-4, atol=1e-5)
+        bound = (4e-2 if narrow(isa, "q8") else 3e-5) * np.abs(wanted).max()
+        assert np.abs(case.run(q, 60, roles, How(1, isa)) - wanted).max() <= bound
 
 
 def test_wrong_latent_layers_are_refused_by_name() -> None:
