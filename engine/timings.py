@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import dataclass, field, replace
@@ -42,8 +43,9 @@ class Rates:
         if self.path is None or not self.prefill:
             return
         fresh = self.path.with_suffix(".new")
-        fresh.write_text(json.dumps({"prefill": self.prefill, "decode": self.decode, "read": self.read}))
-        fresh.replace(self.path)
+        with contextlib.suppress(OSError):  # a full disk costs estimates, nothing else
+            fresh.write_text(json.dumps({"prefill": self.prefill, "decode": self.decode, "read": self.read}))
+            fresh.replace(self.path)
 
     def saw_prefill(self, tokens: int, ms: float) -> None:
         """Chunks under 16 tokens are left out: they measure a step's fixed cost."""

@@ -53,6 +53,8 @@ def _named(paths: Paths, wanted: str) -> str:
 
 
 def _titles(paths: Paths) -> dict[str, str]:
+    if not paths.conversations.is_file():
+        return {}
     store = ConversationStore(paths.conversations)
     try:
         return {c.id: c.title for c in (*store.list(), *store.list(trashed=True))}

@@ -17,6 +17,7 @@ import sqlite_utils
 from app.core.errors import UserError
 from app.core.paths import PRIVATE_FILE, make_private_folder
 from rag.index.faults import fault_of
+from rag.index.readonly import connect_read_only, only_readable
 
 BUSY_SECONDS = 20.0
 Migration = Callable[[sqlite_utils.Database], None]
@@ -26,7 +27,8 @@ class MigratedDatabase:
     """Opens `path` and brings it to `len(migrations)`; `what` names it for the reader.
 
     Raises UserError, the file unchanged, when a newer Pagekeep wrote it or it is no sound database; later ones
-    when the disk is full, the file read-only, damaged or held by another program.
+    when the disk is full, the file read-only, damaged or held by another program. In a folder that cannot be written
+    it can be read.
     """
 
     def __init__(self, path: Path, migrations: Sequence[Migration], what: str) -> None:
@@ -34,10 +36,14 @@ class MigratedDatabase:
         self._what = what
         self._lock = threading.RLock()
         make_private_folder(path.parent)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
-        self.db = sqlite_utils.Database(_connect(path))
+        fixed = only_readable(path)
         try:
-            _prepare(self.db.conn)
+            self.db = sqlite_utils.Database(connect_read_only(path) if fixed else _connect(path))
+        except sqlite3.Error as error:
+            raise self._told(error) or self._damaged(f"{path}: {error}.") from error
+        try:
+            if not fixed:
+                _prepare(self.db.conn)
             self._migrate(migrations, what)
         except UserError:
             self.close()
@@ -122,6 +128,7 @@ class MigratedDatabase:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
     return sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from app.core.conversations import ConversationStore
 from app.core.documents import DocumentTexts
+from app.core.exchanges import split_unanswered
 from app.core.planning import Situation
-from app.core.prompt import recompose, split_unanswered
+from app.core.prompt import recompose
 from app.core.records import Message
 from engine.messages import ConversationId
 

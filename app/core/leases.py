@@ -10,7 +10,7 @@ import os
 import time
 from functools import cache
 
-import psutil  # type: ignore[import-untyped]
+import psutil  # type: ignore[import-untyped, unused-ignore]
 import sqlite_utils
 
 from app.core.database import MigratedDatabase

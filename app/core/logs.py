@@ -20,18 +20,28 @@ LOG_FILES = 4
 class _PrivateRotatingHandler(RotatingFileHandler):
     """Log files closed to other users from the moment they exist."""
 
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A line that cannot be written (a full disk) is lost, and nothing else."""
+
     def _open(self):  # type: ignore[no-untyped-def]
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
-def start_logging(folder: Path, level: int = logging.INFO) -> Path:
-    """Logs to `folder`/pagekeep.log, uncaught exceptions and crashes of native code included."""
-    make_private_folder(folder)
+def start_logging(folder: Path, level: int = logging.INFO) -> Path | None:
+    """Logs to `folder`/pagekeep.log, uncaught exceptions and crashes of native code included.
+
+    None: the folder cannot be written; there is no log then, and all else goes on.
+    """
     path = folder / "pagekeep.log"
-    handler = _PrivateRotatingHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, delay=False)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
+    try:
+        make_private_folder(folder)
+        handler = _PrivateRotatingHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, delay=False)
+    except OSError:
+        root.addHandler(logging.NullHandler())  # else warnings would go to standard error
+        return None
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     root.addHandler(handler)
     root.setLevel(level)
     faulthandler.enable(handler.stream or sys.__stderr__)  # type: ignore[arg-type]

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import platformdirs
 
+from app.core.errors import UserError
+
 APP_NAME = "pagekeep"
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
@@ -81,9 +83,16 @@ class Paths:
         return self.config / "settings.json"
 
     def create(self) -> Paths:
-        """Makes the folders, 0700. Returns itself. Raises OSError where the disk says no."""
-        for folder in (self.data, self.cache, self.state, self.config, self.library, self.models, self.logs):
-            make_private_folder(folder)
+        """Makes the folders, 0700. Returns itself. Raises UserError where the disk says no."""
+        for folder in (self.data, self.cache, self.state, self.config, self.library, self.models):
+            try:
+                make_private_folder(folder)
+            except OSError as error:
+                raise UserError(
+                    "The folder for Pagekeep's data cannot be used.",
+                    f"{folder}: {error.strerror or error}.",
+                    "Check the folder and its rights, or set PAGEKEEP_HOME to a folder that can be written.",
+                ) from error
         return self
 
 

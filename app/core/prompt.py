@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from app.core import segments
+from app.core.exchanges import split_unanswered
 from app.core.records import Message, PlacedPassages, Placement
 from app.core.segments import PromptFormat
 from engine.messages import Tokens
@@ -86,29 +87,6 @@ def history(messages: Iterable[Message]) -> Tokens:
     parts = [message.tokens for message in messages]
     ids = tuple(chain.from_iterable(part.ids for part in parts))
     return Tokens(ids, tuple(chain.from_iterable(part.roles for part in parts)))
-
-
-def split_unanswered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """(what is in the prompt of a next question, the last question with its empty answer when it has none).
-
-    A question that was stopped before its answer began is seen and can be asked again, but it is no part of later
-    prompts: a model that reads empty answers gives empty answers. The exception are questions that were composed
-    behind an unanswered first one, which alone holds header and documents.
-    """
-    exchanges: list[list[Message]] = []
-    for message in messages:
-        if message.role == "user" or not exchanges:
-            exchanges.append([])
-        exchanges[-1].append(message)
-    pending = exchanges.pop() if exchanges and not _answered(exchanges[-1]) else []
-    kept = [message for exchange in exchanges if _answered(exchange) for message in exchange]
-    if kept and not kept[0].placement.shared_tokens and messages[0].placement.shared_tokens:
-        kept = [message for exchange in exchanges for message in exchange]
-    return tuple(kept), tuple(pending)
-
-
-def _answered(exchange: Iterable[Message]) -> bool:
-    return any(message.role == "assistant" and message.text.strip() for message in exchange)
 
 
 def compose(chat: PromptFormat, addition: Addition, context: Context) -> Composed:

@@ -20,11 +20,12 @@ from app.core.conversations import ConversationStore
 from app.core.engine_events import EngineEvents
 from app.core.errors import Cancelled, UserError, as_user_error
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnWithdrawn, WorkspaceEvent
+from app.core.exchanges import mode_of, placement_of, up_to_last_question
 from app.core.gate import ModelGate, ReadyModel
 from app.core.history import Histories
 from app.core.planning import Planner, Situation, check_fits
 from app.core.prompt import history
-from app.core.records import Message, Placement, UsedMode
+from app.core.records import Message, UsedMode
 from app.core.settings import Settings
 from engine.messages import Cancel, ConversationId, Sampling, Submit, Tokens, TurnFinished, TurnId
 
@@ -195,26 +196,26 @@ class Turns:
     def _regenerate(self, job: RunningTurn) -> WorkspaceEvent:
         model, situation, computed = self._situation(job)
         messages = situation.messages + situation.unanswered
-        asked = _up_to_last_question(messages)
+        asked = up_to_last_question(messages)
         store = self._with.store()
         for message in messages[len(asked) :]:
             store.supersede(message.id)
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         variant = store.superseded_count(job.conversation)
-        request = Request(model, asked, answer, history(asked), _mode_of(asked), variant, 0.0, computed)
+        request = Request(model, asked, answer, history(asked), mode_of(asked), variant, 0.0, computed)
         return self._answer(job, request)
 
     def _continue(self, job: RunningTurn) -> WorkspaceEvent:
         model, situation, computed = self._situation(job)
         messages = situation.messages + situation.unanswered
-        asked = _up_to_last_question(messages)
+        asked = up_to_last_question(messages)
         if len(asked) == len(messages):
             return self._regenerate(job)
         answer = messages[-1]
         if answer.tokens.ids[-1:] and answer.tokens.ids[-1] in situation.end_ids:
             raise UserError("The answer is complete.", "The model ended it itself.", "Ask on, or answer again.")
         prompt = history(messages)
-        return self._answer(job, Request(model, asked, answer, prompt, _mode_of(asked), 0, 0.0, computed))
+        return self._answer(job, Request(model, asked, answer, prompt, mode_of(asked), 0, 0.0, computed))
 
     def _situation(self, job: RunningTurn) -> tuple[ReadyModel, Situation, int]:
         if self._with.gate.loading:
@@ -258,7 +259,7 @@ class Turns:
             conversation=job.conversation,
             tokens=request.prompt,
             sampling=_sampling(self._with.settings().sampling, request),
-            shared_tokens=_placement(request.messages).shared_tokens,
+            shared_tokens=placement_of(request.messages).shared_tokens,
             history_tokens=request.computed,
         )
         with job.lock:
@@ -285,21 +286,3 @@ class Turns:
 def _sampling(sampling: Sampling, request: Request) -> Sampling:
     """Another answer to the same question gets random numbers of its own."""
     return replace(sampling, seed=sampling.seed + request.variant)
-
-
-def _placement(messages: tuple[Message, ...]) -> Placement:
-    return messages[0].placement if messages else Placement()
-
-
-def _mode_of(messages: tuple[Message, ...]) -> UsedMode:
-    placements = [message.placement for message in messages if message.role == "user"]
-    if any(p.documents for p in placements):
-        return "whole"
-    return "passages" if any(p.passages for p in placements) else "none"
-
-
-def _up_to_last_question(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    asked = [i for i, message in enumerate(messages) if message.role == "user"]
-    if not asked:
-        raise UserError("There is no question to answer.", "The conversation is empty.", "Ask something.")
-    return messages[: asked[-1] + 1]

@@ -51,6 +51,25 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def connect_read_only(path: Path) -> sqlite3.Connection:
+    """The index in a folder that cannot be written; without side files it is taken as it lies. sqlite3.Error."""
+    try:
+        return _checked(path, "mode=ro")
+    except sqlite3.OperationalError:
+        return _checked(path, "mode=ro&immutable=1")
+
+
+def _checked(path: Path, how: str) -> sqlite3.Connection:
+    name = f"{path.absolute().as_uri()}?{how}"
+    connection = sqlite3.connect(name, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
 def _make_private(path: Path) -> None:
     """Makes the file before SQLite does, for its mode. One that exists must not be opened here: closing it again would
     drop the locks that other connections of this process hold on it."""

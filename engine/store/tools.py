@@ -20,7 +20,7 @@ from engine.store.locks import maintenance
 from engine.store.record import RecordHeader, intact
 from engine.store.recovery import is_damage
 from engine.store.rows import counter, remove_records, transaction
-from engine.store.schema import connect
+from engine.store.schema import connect, connect_read_only
 from engine.store.segment import read_header
 from engine.store.store import INDEX_NAME, SEGMENTS_NAME, prepare
 from engine.store.transfer import Transferred, export_state, import_state
@@ -106,12 +106,19 @@ class StoreTools:
         self.folder = Path(folder)
         self._segments = self.folder / SEGMENTS_NAME
         try:
-            prepare(self.folder)
-            self._db = connect(self.folder / INDEX_NAME)
+            self._db = self._open()
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
                 "The saved conversations cannot be read.", f"{folder}: {error}.", "Check the folder's permissions."
             ) from error
+
+    def _open(self) -> sqlite3.Connection:
+        """Of a folder that cannot be written the index is read as it is."""
+        index = self.folder / INDEX_NAME
+        if index.is_file() and not (os.access(index, os.W_OK) and os.access(self.folder, os.W_OK)):
+            return connect_read_only(index)
+        prepare(self.folder)
+        return connect(index)
 
     def __enter__(self) -> StoreTools:
         return self

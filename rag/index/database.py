@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
@@ -15,6 +16,7 @@ from sqlite_utils import Database as SqliteUtils
 from rag.errors import DocumentError
 from rag.index.faults import fault_of
 from rag.index.migrations import migrate
+from rag.index.readonly import connect_read_only, only_readable
 
 Row = dict[str, Any]
 BUSY_MS = 30_000
@@ -28,7 +30,8 @@ def private_folder(folder: Path) -> Path:
     """The folder, made if it is missing, for its owner only."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.name == "posix" and folder.stat().st_mode & 0o077:
-        folder.chmod(0o700)
+        with contextlib.suppress(OSError):  # on a read-only disk it stays as it is
+            folder.chmod(0o700)
     return folder
 
 
@@ -43,11 +46,12 @@ class Database:
 
     Statements take their values as parameters. Nothing is committed implicitly: writes belong into
     `transaction()`. A full, read-only, locked or damaged database is told as DocumentError ("library", a full
-    disk "no_space").
+    disk "no_space"). In a folder that cannot be written it can be read.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = private_file(path)
+        self._connect = connect_read_only if only_readable(path) else connect
+        self.path = path if self._connect is connect_read_only else private_file(path)
         self._local = threading.local()
         self._open: dict[int, tuple[threading.Thread, SqliteUtils]] = {}
         self._lock = threading.Lock()
@@ -115,7 +119,7 @@ class Database:
     def _connection(self) -> SqliteUtils:
         known: SqliteUtils | None = getattr(self._local, "connection", None)
         if known is None:
-            known = self._local.connection = SqliteUtils(connect(self.path))
+            known = self._local.connection = SqliteUtils(self._connect(self.path))
             thread = threading.current_thread()
             with self._lock:
                 self._close_ended()

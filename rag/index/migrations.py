@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 from rag.errors import DocumentError
+from rag.index.readonly import connect_read_only, only_readable
 
 FIRST = """
 CREATE TABLE documents (
@@ -102,18 +104,22 @@ CREATE TABLE recognised (
 
 NOTES = "ALTER TABLE documents ADD COLUMN note TEXT NOT NULL DEFAULT '';"
 
+WAIT_S = 30.0
 STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES)
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:
     """Brings the database at `path` to the newest schema: each step in a transaction of its own, a copy first.
 
-    The copy is `<name>.before-<version>` beside it. Errors: DocumentError when a newer program wrote it.
+    The copy is `<name>.before-<version>` beside it. Errors: DocumentError when a newer program wrote it, or when it
+    needs a step and cannot be written.
     """
+    if only_readable(path):
+        return _require_newest(path, len(steps))
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as connection:
         if _version(connection) == len(steps):
             return
-        connection.execute("PRAGMA journal_mode=WAL")
+        _use_wal(connection)
         connection.execute("BEGIN IMMEDIATE")
         try:
             _run_steps(connection, path, steps)
@@ -121,6 +127,19 @@ def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for others while the mode is changed, so this does."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def _run_steps(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
@@ -138,6 +157,14 @@ def _run_steps(connection: sqlite3.Connection, path: Path, steps: Sequence[str])
         connection.execute("COMMIT")
         if number + 1 < len(steps):
             connection.execute("BEGIN IMMEDIATE")
+
+
+def _require_newest(path: Path, newest: int) -> None:
+    with closing(connect_read_only(path)) as connection:
+        version = _version(connection)
+    if version != newest:
+        why = f"{path} has version {version}, this program needs {newest}, and the folder cannot be written."
+        raise DocumentError("The library cannot be brought up to date.", why, "Check the folder's rights.", "library")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -45,3 +45,18 @@ def test_a_full_disk_is_told_and_the_database_goes_on(tmp_path: Path) -> None:
     with database.transaction():
         database.run("DELETE FROM documents")
     database.close()
+
+
+def test_a_folder_that_cannot_be_written_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Database(tmp_path / "library.sqlite")
+    database.run("CREATE TABLE notes AS SELECT 7 AS n")
+    database.close()
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    fixed = Database(tmp_path / "library.sqlite")
+    assert fixed.rows("SELECT n FROM notes") == [{"n": 7}]
+    with pytest.raises(DocumentError, match="read-only") as caught, fixed.transaction():
+        fixed.run("DELETE FROM notes")
+    assert "rights" in caught.value.next
+    fixed.close()
+    assert sorted(p for p in tmp_path.iterdir() if p.suffix == ".sqlite") == before

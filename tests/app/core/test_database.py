@@ -132,3 +132,13 @@ def test_advice_names_only_a_copy_that_is_there(old: Path) -> None:
     old.write_bytes(kept)
     MigratedDatabase(old, [_first, _second], "The things").close()
     assert "a.db.format-1" in refused().next
+
+
+def test_a_folder_that_cannot_be_written_can_be_read(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    database = MigratedDatabase(old, [_first], "The things")
+    with database.reading() as db:
+        assert [row["x"] for row in db.query("SELECT x FROM a")] == [1]
+    with pytest.raises(UserError, match="read-only"), database.transaction() as db:
+        db.execute("INSERT INTO a (x) VALUES (2)")
+    database.close()

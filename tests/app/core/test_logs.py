@@ -43,3 +43,19 @@ def test_uncaught_errors_of_threads_are_in_it(log: Path, capsys: pytest.CaptureF
     thread.join()
     assert "broken part" in log.read_text()
     assert "broken part" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_used_means_no_log_and_no_noise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").write_text("a file where the folder should be")
+    assert logs.start_logging(tmp_path / "logs") is None
+    assert capsys.readouterr().err == ""
+
+
+def test_a_line_that_cannot_be_written_is_lost_quietly(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (handler,) = [h for h in logging.getLogger().handlers if isinstance(h, logs._PrivateRotatingHandler)]
+    handler.stream.close()
+    logging.getLogger("test").error("nobody will read this")
+    assert capsys.readouterr().err == ""
+    handler.stream = handler._open()

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from app.core.errors import UserError
 from app.core.paths import Paths, write_atomically
 
 
@@ -56,3 +57,12 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         write_atomically(target, b"new")
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_home_that_is_a_file_is_told(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("no folder")
+    with pytest.raises(UserError, match="cannot be used") as caught:
+        Paths.below(home).create()
+    assert str(home) in caught.value.why
+    assert "PAGEKEEP_HOME" in caught.value.next

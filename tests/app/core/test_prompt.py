@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.core import segments
-from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history, recompose, split_unanswered
+from app.core.exchanges import split_unanswered
+from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history, recompose
 from app.core.records import Message, MessageId, PlacedPassages
 from engine.messages import ConversationId, Tokens
 from rag.types import CharRange, DocumentId, Passage

@@ -1,0 +1,49 @@
+"""A conversation as questions with their answers: which of them count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from app.core.errors import UserError
+from app.core.records import Message, Placement, UsedMode
+
+
+def split_unanswered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """(what is in the prompt of a next question, the last question with its empty answer when it has none).
+
+    A question that was stopped before its answer began is seen and can be asked again, but it is no part of later
+    prompts: a model that reads empty answers gives empty answers. The exception are questions that were composed
+    behind an unanswered first one, which alone holds header and documents.
+    """
+    exchanges: list[list[Message]] = []
+    for message in messages:
+        if message.role == "user" or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(message)
+    pending = exchanges.pop() if exchanges and not _answered(exchanges[-1]) else []
+    kept = [message for exchange in exchanges if _answered(exchange) for message in exchange]
+    if kept and not kept[0].placement.shared_tokens and messages[0].placement.shared_tokens:
+        kept = [message for exchange in exchanges for message in exchange]
+    return tuple(kept), tuple(pending)
+
+
+def _answered(exchange: Iterable[Message]) -> bool:
+    return any(message.role == "assistant" and message.text.strip() for message in exchange)
+
+
+def placement_of(messages: tuple[Message, ...]) -> Placement:
+    return messages[0].placement if messages else Placement()
+
+
+def mode_of(messages: tuple[Message, ...]) -> UsedMode:
+    placements = [message.placement for message in messages if message.role == "user"]
+    if any(p.documents for p in placements):
+        return "whole"
+    return "passages" if any(p.passages for p in placements) else "none"
+
+
+def up_to_last_question(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    asked = [i for i, message in enumerate(messages) if message.role == "user"]
+    if not asked:
+        raise UserError("There is no question to answer.", "The conversation is empty.", "Ask something.")
+    return messages[: asked[-1] + 1]
