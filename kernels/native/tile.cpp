@@ -112,16 +112,16 @@ static const TileFormat formats[] = {
 #if defined(__AVX512VNNI__)
     direct<WalkQ4_0>(kQ4_0), direct<WalkQ4_1>(kQ4_1), direct<WalkQ8_0>(kQ8_0), direct<WalkQ5_0>(kQ5_0),
     direct<WalkQ4_K>(kQ4_K), direct<WalkQ5_K>(kQ5_K), direct<WalkQ6_K>(kQ6_K), direct<WalkIQ4_XS>(kIQ4_XS),
-    direct<WalkIQ4_NL>(kIQ4_NL), direct<WalkMXFP4>(kMXFP4),
+    direct<WalkIQ4_NL>(kIQ4_NL), direct<WalkMXFP4>(kMXFP4), direct<WalkQ3_K>(kQ3_K),
 #else
     {kQ4_0, kUnsignedMinus8, false, unpack_q4_0, nullptr},
     {kQ4_1, kUnsignedMin, false, unpack_q4_1, nullptr},
     {kQ8_0, kInt8, false, unpack_q8_0, nullptr},
     by_block(kQ5_0, false, false), by_block(kQ4_K, false, true), by_block(kQ5_K, false, true),
     by_block(kQ6_K, true, false), by_block(kIQ4_XS, false, false), by_block(kIQ4_NL, false, false),
-    by_block(kMXFP4, false, false),
+    by_block(kMXFP4, false, false), by_block(kQ3_K, true, false),
 #endif
-    by_block(kQ5_1, false, true), by_block(kQ2_K, true, true), by_block(kQ3_K, true, false),
+    by_block(kQ5_1, false, true), by_block(kQ2_K, true, true),
     by_block(kIQ2_XXS, false, false), by_block(kIQ2_XS, true, false), by_block(kIQ2_S, true, false),
     by_block(kIQ3_XXS, false, false), by_block(kIQ3_S, false, false), by_block(kIQ1_S, false, false),
     by_block(kIQ1_M, true, false), by_block(kTQ1_0, false, false), by_block(kTQ2_0, false, false),

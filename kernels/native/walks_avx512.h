@@ -146,6 +146,58 @@ struct WalkQ6_K {
     }
 };
 
+struct WalkQ3_K {
+    static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kHalves = true;
+    static constexpr int kBytes = 14;       // of 32 channels, rounded up; prefetches only
+    static constexpr int kSuperblock = 110;
+    // Sixteen 6-bit scales, 4 to a vector, and d. The load starts 2 bytes early so that it ends with the block.
+    PK_INLINE __m512 load_scales(const Strip& s, size_t at, __m512i scales[4]) {
+        __m512i raw[4];
+        load_dwords(s, at + 94, raw);
+        __m512i bytes[3];
+        for (int i = 0; i < 3; i++)
+            bytes[i] = _mm512_or_si512(_mm512_srli_epi32(raw[i], 16), _mm512_slli_epi32(raw[i + 1], 16));
+        for (int g = 0; g < 4; g++) {
+            const __m512i low = g < 2 ? low_nibbles(bytes[g]) : high_nibbles(bytes[g - 2]);
+            const __m512i high = _mm512_and_si512(shift_right(bytes[2], 2 * g), _mm512_set1_epi8(3));
+            scales[g] = _mm512_or_si512(low, _mm512_slli_epi32(high, 4));
+        }
+        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(raw[3], 16)));
+    }
+    template <class Sink>
+    PK_INLINE void walk(const Strip& s, int blocks, Sink& sink) {
+        const __m512i zero = _mm512_set1_epi8((char)(128 - 4));
+        const __m512 offset = _mm512_set1_ps(32.0f);
+        for (int b = 0; b < blocks; b += 8) {
+            const size_t at = (size_t)kSuperblock * (b / 8);
+            __m512i scales[4], high[8];
+            const __m512 d = load_scales(s, at, scales);
+            load_dwords(s, at, high);
+            load_dwords(s, at + 16, high + 4);
+            for (int half = 0; half < 2; half++) {
+                __m512i packed[8];
+                load_dwords(s, at + 32 + 32 * half, packed);
+                load_dwords(s, at + 48 + 32 * half, packed + 4);
+                for (int k = 0; k < 4; k++) {
+                    const int group = 4 * half + k;
+                    Block block;
+                    for (int j = 0; j < 8; j++) {
+                        const __m512i two = _mm512_and_si512(shift_right(packed[j], 2 * k), _mm512_set1_epi8(3));
+                        const __m512i moved = _mm512_slli_epi32(shift_right(high[j], group), 2);
+                        const __m512i third = _mm512_and_si512(moved, _mm512_set1_epi8(4));
+                        block.w[j] = _mm512_add_epi8(_mm512_or_si512(two, third), zero);
+                    }
+                    const __m512i four = scales[group / 2];
+                    block.d = _mm512_mul_ps(d, _mm512_sub_ps(byte_float(four, 2 * (group % 2)), offset));
+                    block.d2 = _mm512_mul_ps(d, _mm512_sub_ps(byte_float(four, 2 * (group % 2) + 1), offset));
+                    sink.take(b + group, block);
+                }
+            }
+        }
+    }
+};
+
 struct WalkQ5_0 {
     static constexpr ByteKind kKind = kInt8;
     static constexpr bool kHalves = false;
