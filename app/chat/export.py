@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.chat.numbers import renumbered, shown_numbers
 from app.chat.sources import distinct
 from app.chat.words import VERIFIED_WORDS, source_words, state_words
 from app.core.paths import write_atomically
@@ -19,7 +20,7 @@ def as_markdown(conversation: Conversation, messages: Sequence[Message]) -> str:
         if message.role == "user":
             parts.append("\n".join(f"> {line}" for line in message.text.splitlines()))
         else:
-            parts.append(message.text)
+            parts.append(renumbered(message.text, message.citations))
             parts.extend(_notes(message))
     return "\n\n".join(parts) + "\n"
 
@@ -37,9 +38,11 @@ def file_name(title: str) -> str:
 def _notes(message: Message) -> list[str]:
     unfinished = state_words(message)
     notes = [f"*{unfinished}*"] if unfinished else []
+    numbers = shown_numbers(message.text, message.citations)
     sources = [
-        f"- {source_words(citation)} ({VERIFIED_WORDS[citation.verified]}){_quote(citation.quote)}"
-        for citation in distinct(message.citations)
+        f"- {source_words(citation, numbers[citation.marker])} "
+        f"({VERIFIED_WORDS[citation.verified]}){_quote(citation.quote)}"
+        for citation in distinct(message.citations, numbers)
     ]
     return [*notes, "\n".join(sources)] if sources else notes
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from app.chat.numbers import BRACKETS, as_numbers, shown_numbers
 from app.core.records import StoredCitation
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
-_BRACKETS = re.compile(r"\[(\d{1,4})\](?!\()")
 _LIST_MARKS = re.compile(r"^[ \t>]*(?:(?:\d{1,9}[.)]|[-+*])(?:[ \t]+|$))+", re.MULTILINE)
 
 
@@ -57,10 +57,10 @@ class Parsed:
     tail_start: int
 
 
-def parse(text: str, markers: Iterable[int] = ()) -> Parsed:
-    """Blocks of `text`; `markers` are the citation numbers that may become links."""
+def parse(text: str, markers: Iterable[int] | Mapping[int, int] = ()) -> Parsed:
+    """Blocks of `text`; `markers`: the citations that may become links, with the numbers shown for them."""
     groups = list(_groups(_parser().parse(text)))
-    known, lines = frozenset(markers), text.split("\n")
+    known, lines = as_numbers(markers), text.split("\n")
     made = (_block(group, known, _source(group, lines)) for group in groups)
     blocks = tuple(block for block in made if block is not None)
     return Parsed(blocks, _line_offset(text, _first_line(groups[-1])) if groups else 0)
@@ -71,6 +71,7 @@ def mark_citations(text: str, citations: Sequence[StoredCitation]) -> str:
 
     The mark stands exactly where the support ends: what follows it in the sentence is not supported.
     """
+    shown = shown_numbers(text, citations)
     marks: dict[int, list[int]] = {}
     for citation in citations:
         end = citation.answer_start + citation.answer_count
@@ -78,7 +79,7 @@ def mark_citations(text: str, citations: Sequence[StoredCitation]) -> str:
         if citation.answer_count and not written:
             marks.setdefault(_before_space(text, min(end, len(text))), []).append(citation.marker)
     for place in sorted(marks, reverse=True):
-        numbers = "".join(f"{_OPEN}{number}{_CLOSE}" for number in sorted(set(marks[place])))
+        numbers = "".join(f"{_OPEN}{number}{_CLOSE}" for number in sorted(set(marks[place]), key=shown.__getitem__))
         text = text[:place] + numbers + text[place:]
     return text
 
@@ -110,7 +111,7 @@ def _groups(tokens: Sequence[Token]) -> Iterable[list[Token]]:
             group = []
 
 
-def _block(group: list[Token], known: frozenset[int], source: str) -> Block | None:
+def _block(group: list[Token], known: Mapping[int, int], source: str) -> Block | None:
     first = group[0]
     if first.type in ("fence", "code_block"):
         return Code(first.info.strip(), _MARK.sub("", first.content).rstrip("\n"))
@@ -127,7 +128,7 @@ def _source(group: list[Token], lines: Sequence[str]) -> str:
     return "\n".join(lines[first:after])
 
 
-def _as_typed(source: str, known: frozenset[int]) -> str:
+def _as_typed(source: str, known: Mapping[int, int]) -> str:
     shown = html.escape(source.strip("\n"), quote=False)
     return _link_citations(f'<p style="white-space: pre-wrap">{shown}</p>', known)
 
@@ -162,7 +163,7 @@ def _letters(text: str) -> Counter[str]:
     return Counter(letter for letter in html.unescape(_MARK.sub("", text)) if letter.isalnum())
 
 
-def _render(tokens: list[Token], known: frozenset[int]) -> str:
+def _render(tokens: list[Token], known: Mapping[int, int]) -> str:
     for token in tokens:
         for child in token.children or ():
             _prepare_inline(child)
@@ -176,20 +177,21 @@ def _prepare_inline(token: Any) -> None:
         token.type, token.content = "html_inline", f"<i class='math'>{html.escape(token.content.strip())}</i>"
 
 
-def _link_citations(rendered: str, known: frozenset[int]) -> str:
-    rendered = _MARK.sub(lambda match: _anchor(int(match[1])), rendered)
+def _link_citations(rendered: str, known: Mapping[int, int]) -> str:
+    rendered = _MARK.sub(lambda match: _anchor(int(match[1]), known), rendered)
     if not known:
         return rendered
     pieces = re.split(r"(<code>.*?</code>|<a .*?</a>)", rendered, flags=re.DOTALL)
     return "".join(piece if index % 2 else _link_brackets(piece, known) for index, piece in enumerate(pieces))
 
 
-def _link_brackets(piece: str, known: frozenset[int]) -> str:
-    return _BRACKETS.sub(lambda m: _anchor(int(m[1])) if int(m[1]) in known else m[0], piece)
+def _link_brackets(piece: str, known: Mapping[int, int]) -> str:
+    return BRACKETS.sub(lambda m: _anchor(int(m[1]), known) if int(m[1]) in known else m[0], piece)
 
 
-def _anchor(number: int) -> str:
-    return f'<a class="cite" href="cite:{number}">&#8239;[{number}]</a>'
+def _anchor(marker: int, known: Mapping[int, int]) -> str:
+    shown = known.get(marker, marker)
+    return f'<a class="cite" href="cite:{marker}" title="passage {marker}">&#8239;[{shown}]</a>'
 
 
 def _before_space(text: str, place: int) -> int:

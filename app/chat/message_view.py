@@ -9,6 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.markdown import mark_citations
+from app.chat.numbers import renumbered, shown_numbers
 from app.chat.progress import PhaseView
 from app.chat.rich_text import BlockView, RichText
 from app.chat.sources import Sources
@@ -110,7 +111,7 @@ class AnswerView(QWidget):
         self._phase = None
         self._show_text(message)
         self._show_foot(message, is_last)
-        self.setAccessibleName(f"Answer: {message.text[:400]}")
+        self.setAccessibleName(f"Answer: {renumbered(message.text, message.citations)[:400]}")
 
     def fail(self, error: UserError, retry: Callable[[], object] | None) -> None:
         self._phase = None
@@ -130,8 +131,8 @@ class AnswerView(QWidget):
 
     # --- parts ------------------------------------------------------------------------------------
     def _show_text(self, message: Message) -> None:
-        markers = {citation.marker for citation in message.citations}
-        self._stream = BlockStream(mark_citations(message.text, message.citations), markers)
+        numbers = shown_numbers(message.text, message.citations)
+        self._stream = BlockStream(mark_citations(message.text, message.citations), numbers)
         self._change(self._stream.tail())
 
     def _change(self, change: Change) -> None:
@@ -155,7 +156,8 @@ class AnswerView(QWidget):
     def _show_foot(self, message: Message, is_last: bool) -> None:
         _empty(self._foot)
         if message.citations:
-            sources = Sources(self._theme, message.citations)
+            numbers = shown_numbers(message.text, message.citations)
+            sources = Sources(self._theme, message.citations, numbers)
             sources.opened.connect(self.opened)
             self._foot.addWidget(sources)
         unfinished = state_words(message)
@@ -187,7 +189,9 @@ class AnswerView(QWidget):
         return made
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.message.text or self._stream.text)
+        QGuiApplication.clipboard().setText(
+            renumbered(self.message.text, self.message.citations) or self._stream.text
+        )
 
     def _follow(self, address: str) -> None:
         if not address.startswith("cite:"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal
@@ -20,19 +20,19 @@ SHOWN_AT_FIRST = 4
 class SourceRow(QPushButton):
     """One citation as a button: opens the page at the passage."""
 
-    def __init__(self, theme: Theme, citation: StoredCitation) -> None:
+    def __init__(self, theme: Theme, citation: StoredCitation, number: int) -> None:
         super().__init__()
         self.setProperty("kind", "source")
         self.setAutoDefault(False)
         state = VERIFIED_WORDS[citation.verified]
         self.setAccessibleName(
-            f"Source {citation.marker}: {citation.document}, {page_words(citation)}, {state}"
+            f"Source {number}: {citation.document}, {page_words(citation)}, {state}"
         )
         self.setToolTip(_tip(citation))
         self.setEnabled(bool(citation.ranges))
         color = VERIFIED_COLORS[citation.verified]
         picture = QLabel(pixmap=theme.pixmap(citation.verified, color, 16))
-        text = ElidedLabel(source_words(citation))
+        text = ElidedLabel(source_words(citation, number))
         verdict = label(state, color if color != "accent" else "muted", wrap=False)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(10, 4, 10, 4)
@@ -55,14 +55,17 @@ class Sources(QWidget):
 
     opened = Signal(object)
 
-    def __init__(self, theme: Theme, citations: Sequence[StoredCitation]) -> None:
+    def __init__(
+        self, theme: Theme, citations: Sequence[StoredCitation], numbers: Mapping[int, int]
+    ) -> None:
         super().__init__()
         self.setAccessibleName("Sources")
         self._theme = theme
+        self._numbers = numbers
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 4, 0, 2)
         self._layout.setSpacing(4)
-        ordered = distinct(citations)
+        ordered = distinct(citations, numbers)
         for citation in ordered[:SHOWN_AT_FIRST]:
             self._add(citation)
         self._rest = ordered[SHOWN_AT_FIRST:]
@@ -71,7 +74,7 @@ class Sources(QWidget):
             self._layout.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
 
     def _add(self, citation: StoredCitation) -> None:
-        row = SourceRow(self._theme, citation)
+        row = SourceRow(self._theme, citation, self._numbers.get(citation.marker, citation.marker))
         row.clicked.connect(lambda: self.opened.emit(citation))
         self._layout.addWidget(row)
 
@@ -81,10 +84,13 @@ class Sources(QWidget):
             self._add(citation)
 
 
-def distinct(citations: Sequence[StoredCitation]) -> list[StoredCitation]:
-    """One row per marker, pages and verdict; what the answer leans on several times is marked together."""
+def distinct(citations: Sequence[StoredCitation], numbers: Mapping[int, int]) -> list[StoredCitation]:
+    """One row per marker, pages and verdict, by the numbers shown.
+
+    What the answer leans on several times is marked together.
+    """
     rows: dict[object, StoredCitation] = {}
-    for citation in sorted(citations, key=lambda c: (c.marker, c.answer_start)):
+    for citation in sorted(citations, key=lambda c: (numbers.get(c.marker, c.marker), c.answer_start)):
         key = (citation.marker, citation.document_id, page_words(citation), citation.verified)
         known = rows.get(key)
         rows[key] = citation if known is None else _together(known, citation)
@@ -102,4 +108,5 @@ def _together(one: StoredCitation, other: StoredCitation) -> StoredCitation:
 
 def _tip(citation: StoredCitation) -> str:
     quote = citation.quote if len(citation.quote) < 400 else citation.quote[:400] + "…"
-    return f"{VERIFIED_HELP[citation.verified]}\n\n“{quote}”" if quote else VERIFIED_HELP[citation.verified]
+    parts = (VERIFIED_HELP[citation.verified], f"“{quote}”" if quote else "", f"Passage {citation.marker}")
+    return "\n\n".join(part for part in parts if part)

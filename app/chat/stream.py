@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.chat.markdown import Block, parse
+from app.chat.numbers import as_numbers
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,9 @@ class BlockStream:
         text: everything so far.
     """
 
-    def __init__(self, text: str = "", markers: Iterable[int] = ()) -> None:
+    def __init__(self, text: str = "", markers: Iterable[int] | Mapping[int, int] = ()) -> None:
         self.text = text
-        self._markers = frozenset(markers)
+        self._markers = as_numbers(markers)
         self._settled = 0
         self._offset = 0
 

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.chat.live import PENDING_QUESTION
 from app.chat.message_view import AnswerView, QuestionView
+from app.chat.numbers import renumbered
 from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import Message
@@ -113,7 +114,7 @@ class Transcript(QScrollArea):
         if self._live is not None:
             self._live.finish(message)
             self._live = None
-            announce(self, f"Answer: {message.text}")
+            announce(self, f"Answer: {renumbered(message.text, message.citations)}")
 
     def fail(self, message: Message, error: UserError, retry: Callable[[], object]) -> None:
         """The answer as far as it came, with the reason below it."""

@@ -87,10 +87,11 @@ def phase_words(phase: TurnPhase, speed: float = 0.0) -> str:
 def state_words(message: Message) -> str:
     """Why an answer is not complete; empty when it is."""
     reason = message.report.finish_reason if message.report else ""
+    kept = "The text so far is kept." if message.text.strip() else "There was no text yet."
     if message.state == "cancelled":
-        return "Stopped. The text so far is kept."
+        return f"Stopped. {kept}"
     if message.state == "partial":
-        return "Interrupted. The text so far is kept."
+        return f"Interrupted. {kept}"
     if message.state == "failed":
         return "This answer could not be finished."
     if reason == "length":
@@ -119,7 +120,8 @@ def page_words(citation: StoredCitation) -> str:
     )
 
 
-def source_words(citation: StoredCitation) -> str:
+def source_words(citation: StoredCitation, number: int) -> str:
+    """`number`: as shown to the reader."""
     if not citation.ranges:
-        return f"[{citation.marker}]  no such passage in the documents"
-    return f"[{citation.marker}]  {citation.document}, {page_words(citation)}"
+        return f"[{number}]  no such passage in the documents"
+    return f"[{number}]  {citation.document}, {page_words(citation)}"

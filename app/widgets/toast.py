@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QAccessible, QAccessibleEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 STAY_MS = 8000
 ABOVE_COMPOSER = 120
@@ -39,7 +39,8 @@ class Toasts(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(14, 8, 8, 8)
         layout.setSpacing(12)
-        layout.addWidget(self._text)
+        self._action.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        layout.addWidget(self._text, 1)
         layout.addWidget(self._action)
         host.installEventFilter(self)
         self.hide()
@@ -86,7 +87,10 @@ class Toasts(QWidget):
 
     def _place(self) -> None:
         host = self.parentWidget()
-        chrome = self.sizeHint().width() - self._text.sizeHint().width()
+        margins = self.layout().contentsMargins()
+        chrome = margins.left() + margins.right()
+        if self._shown is not None and self._shown.action:
+            chrome += self._action.sizeHint().width() + self.layout().spacing()
         natural = self._text.fontMetrics().horizontalAdvance(self._text.text()) + 8
         width = min(natural + chrome, host.width() - 32, WIDEST)
         height = self.layout().heightForWidth(width)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from app.chat.words import page_words, phase_words, reused_words, source_words
+from app.chat.numbers import renumbered, shown_numbers
+from app.chat.words import page_words, phase_words, reused_words, source_words, state_words
 from app.core.events import TurnPhase
-from app.core.records import PhaseTimes, StoredCitation, StoredRange, TokenReport, TurnReport
+from app.core.records import (
+    Message,
+    MessageId,
+    PhaseTimes,
+    StoredCitation,
+    StoredRange,
+    TokenReport,
+    TurnReport,
+)
 from app.widgets.format import about, ago, duration, size
-from engine.messages import ConversationId, ReusedTokens, TurnId
+from engine.messages import ConversationId, ReusedTokens, Tokens, TurnId
 
 
 def cited(pages: tuple[int, ...], labels: tuple[str, ...]) -> StoredCitation:
@@ -32,7 +43,21 @@ def test_printed_label_and_file_page(pages: tuple[int, ...], labels: tuple[str, 
 
 
 def test_invented_marker_is_said_to_be_one() -> None:
-    assert "no such passage" in source_words(cited((), ()))
+    assert "no such passage" in source_words(cited((), ()), 1)
+
+
+@pytest.mark.parametrize("text", ["", "Half"])
+def test_kept_text_is_only_claimed_where_there_is_some(text: str) -> None:
+    message = Message(MessageId(1), ConversationId("c"), "assistant", text, Tokens(), 0.0, "cancelled")
+    assert ("text so far is kept" in state_words(message)) == bool(text)
+
+
+def test_citations_count_in_the_order_of_appearance() -> None:
+    text = "One [17]. Two. Three [4], again [17]."
+    marked = replace(cited((1,), ("2",)), marker=9, answer_start=10, answer_count=3)
+    others = [replace(marked, marker=marker, answer_count=0) for marker in (4, 17)]
+    assert shown_numbers(text, [*others, marked]) == {17: 1, 9: 2, 4: 3}
+    assert renumbered(text, [*others, marked]) == "One [1]. Two. Three [3], again [1]."
 
 
 def test_reading_shows_percent_rate_and_time_left() -> None:

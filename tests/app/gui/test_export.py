@@ -21,11 +21,11 @@ EXPECTED = """# Trash: how long?
 > How
 > long?
 
-Thirty days [2].
+Thirty days [1].
 
 *Stopped. The text so far is kept.*
 
-- [2]  book.pdf, p. iv (file page 4) (quoted exactly): “thirty days”
+- [1]  book.pdf, p. iv (file page 4) (quoted exactly): “thirty days”
 """
 
 

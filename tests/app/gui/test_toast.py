@@ -42,3 +42,11 @@ def test_newer_news_replace_older(toasts: Toasts) -> None:
 def test_long_text_stays_inside_the_window(toasts: Toasts) -> None:
     toasts.say("word " * 300)
     assert toasts.parentWidget().rect().contains(toasts.geometry())
+
+
+def test_toast_is_as_large_as_its_text(toasts: Toasts, qtbot: QtBot) -> None:
+    toasts.offer_undo("“A title of some length” is in the trash.", lambda: None)
+    qtbot.wait(20)
+    assert toasts._action.width() < 90
+    assert toasts._text.height() < 2 * toasts._text.fontMetrics().lineSpacing()
+    assert toasts.width() < 420

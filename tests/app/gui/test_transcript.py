@@ -110,12 +110,15 @@ def test_citation_mark_and_source_open_the_passage(transcript: Transcript, qtbot
     transcript.show_messages([message(1, "user", "Q"), answer])
     view = transcript.answers[0]
     body = view.findChild(RichText)
-    assert "[2]" in body.toPlainText()
+    assert "[1]" in body.toPlainText()
+    cursor = body.document().find("[1]")
+    assert cursor.charFormat().toolTip() == "passage 2"
     with qtbot.waitSignal(transcript.opened) as opened:
         body.anchorClicked.emit(QUrl("cite:2"))
     assert opened.args == [CITED]
     row = view.findChild(SourceRow)
-    assert row.accessibleName() == "Source 2: book.pdf, pp. iv–v (file pages 4–5), quoted exactly"
+    assert "Passage 2" in row.toolTip()
+    assert row.accessibleName() == "Source 1: book.pdf, pp. iv–v (file pages 4–5), quoted exactly"
     with qtbot.waitSignal(transcript.opened):
         row.click()
 
