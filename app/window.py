@@ -132,7 +132,15 @@ class Window(QMainWindow):
     def conversation_opened(self, conversation: str, messages: tuple[Message, ...]) -> None:
         self.cache.show_conversation(conversation)
         self.timing.show_conversation(conversation, messages)
+        self._read_its_document()
         self.moved.emit()
+
+    def _read_its_document(self) -> None:
+        """The reader never stays at a document of another conversation while this one has its own."""
+        shown, reading = self.controller.conversation, self.reader.wanted()
+        own = shown.document_ids if shown is not None else ()
+        if own and reading is not None and reading not in own:
+            self.reader.open(own[-1])
 
     def turn_started(self, event: events.TurnStarted) -> None:
         self.timing.add_question(event.user_message)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QToolButton, QWidget
 
+from app.models.words import model_name
 from app.services import Services
 from app.widgets.cards import label
 from app.widgets.elided import ElidedLabel
@@ -126,7 +127,7 @@ class StatusBar(QStatusBar):
     def _show_model(self) -> None:
         if self._loaded is None:
             return
-        parts = [self._loaded.name, *self._loaded.devices[:2]]
+        parts = [model_name(self._loaded.path, self._loaded.name), *self._loaded.devices[:2]]
         if self._stats is not None and self._stats.decode_rate > 0:
             parts.append(per_second(self._stats.decode_rate))
         self._model.setText(" " + "  ·  ".join(parts))

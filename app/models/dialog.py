@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from app.core import events
 from app.core.errors import UserError, as_user_error
 from app.models.fetch import FetchView
+from app.models.words import model_name, plain_error
 from app.services import Services
 from app.widgets.cards import ErrorCard, button, label
 from app.widgets.format import count, size
@@ -34,12 +35,13 @@ _ORIGINS = {"starter": "starter model", "hub": "from Hugging Face", "file": "fil
 
 
 def entry_face(entry: ModelEntry) -> RowFace:
+    name = model_name(entry.path, entry.name)
     if not entry.present:
-        return RowFace(entry.name, "the file is gone", "warning", "warn", "warn")
+        return RowFace(name, "the file is gone", "warning", "warn", "warn")
     detail = f"{size(entry.bytes)}, {_ORIGINS[entry.origin]}"
     if entry.chosen:
-        return RowFace(entry.name, f"{detail}, in use", "exact", "good")
-    return RowFace(entry.name, detail, "model")
+        return RowFace(name, f"{detail}, in use", "exact", "good")
+    return RowFace(name, detail, "model")
 
 
 class ModelsModel(QAbstractListModel):
@@ -62,9 +64,9 @@ class ModelsModel(QAbstractListModel):
         if role == FACE:
             return entry_face(entry)
         if role == Qt.ItemDataRole.DisplayRole:
-            return entry.name
+            return entry_face(entry).title
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{entry.name}, {entry_face(entry).detail}"
+            return f"{entry_face(entry).title}, {entry_face(entry).detail}"
         return str(entry.path) if role == Qt.ItemDataRole.ToolTipRole else None
 
     def at(self, row: int) -> ModelEntry | None:
@@ -138,7 +140,8 @@ class ModelsDialog(QDialog):
                 "Choose one below, or get the starter model: small, and enough to try everything."
             )
             return
-        self._current.setText(loaded.name)
+        self._current.setText(model_name(loaded.path, loaded.name))
+        self._current.setToolTip(f"{loaded.name}\n{loaded.path}")
         self._detail.setText(
             f"{loaded.architecture}, {size(loaded.weights_bytes)} of weights, context {count(loaded.context)} tokens, "
             f"{size(loaded.kv_bytes_per_token)} of state per token. {'; '.join(loaded.devices)}"
@@ -155,7 +158,7 @@ class ModelsDialog(QDialog):
 
     def _show_error(self, error: Exception) -> None:
         self._clear_messages()
-        card = ErrorCard(self._services.theme, as_user_error(error))
+        card = ErrorCard(self._services.theme, plain_error(as_user_error(error)))
         self._messages.addWidget(card)
 
     def _clear_messages(self) -> None:

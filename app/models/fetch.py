@@ -10,14 +10,20 @@ from app.services import Services
 from app.widgets.cards import button, label
 from app.widgets.format import about, size
 
+_NAMES = {
+    "starter": "Downloading the starter model",
+    "search by meaning": "Downloading the small model that searches by meaning",
+}
+
 
 def fetch_words(event: events.FetchProgress, per_second: float = 0.0) -> str:
-    """`The starter model: 41.2 MB of 98.3 MB, 5.1 MB/s, ~11 s left`."""
+    """`Downloading the starter model: 41.2 MB of 98.3 MB, 5.1 MB/s, ~11 s left`."""
+    name = _NAMES.get(event.what, event.what)
     if not event.total:
-        return f"{event.what}: {size(event.done)}" if event.done else f"{event.what}: connecting"
+        return f"{name}: {size(event.done)}" if event.done else f"{name}: connecting"
     if event.done >= event.total:
-        return f"{event.what}: verifying"
-    parts = [f"{event.what}: {size(event.done)} of {size(event.total)}"]
+        return f"{name}: verifying"
+    parts = [f"{name}: {size(event.done)} of {size(event.total)}"]
     if per_second > 0:
         parts += [f"{size(per_second)}/s", f"{about((event.total - event.done) / per_second)} left"]
     return ", ".join(parts)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.core.errors import as_user_error
 from app.models.fetch import FetchView
+from app.models.words import plain_error
 from app.services import Services
 from app.widgets.cards import ErrorCard, button, label
 
@@ -51,7 +52,7 @@ class ModelOffer(QWidget):
 
     def show_error(self, error: Exception) -> None:
         self._clear()
-        self._errors.addWidget(ErrorCard(self._services.theme, as_user_error(error)))
+        self._errors.addWidget(ErrorCard(self._services.theme, plain_error(as_user_error(error))))
 
     def _choose(self) -> None:
         name, _ = QFileDialog.getOpenFileName(self, "Open a model", "", "GGUF models (*.gguf);;All files (*)")

@@ -45,6 +45,7 @@ class ReaderPanel(QWidget):
         self._back: list[Visit] = []
         self._forward: list[Visit] = []
         self._found_row = -1
+        self._places: dict[int, Place] = {}  # where each document was left
         self.view = PageView(services.theme)
         self.toolbar = ReaderToolbar(services.theme)
         self.outline = OutlineView()
@@ -67,6 +68,12 @@ class ReaderPanel(QWidget):
     def current(self) -> Visit | None:
         return None if self._document is None else Visit(self._document.id, self.view.place())
 
+    def wanted(self) -> int | None:
+        """The document that is shown or about to be."""
+        if self._wanted is not None:
+            return self._wanted[0]
+        return None if self._document is None else self._document.id
+
     def close_document(self, document: int) -> None:
         """The document left the library."""
         if self._document is not None and self._document.id == document:
@@ -85,6 +92,8 @@ class ReaderPanel(QWidget):
             return
         self._drop_file()
         self._file, self._document = file, document
+        if self._wanted[1] is None and not self._wanted[2]:
+            self._wanted = (document.id, self._places.get(document.id), ())
         self.toolbar.name.setText(document.name)
         self.toolbar.name.setToolTip(document.name)
         self._stack.setCurrentIndex(1)
@@ -97,6 +106,8 @@ class ReaderPanel(QWidget):
         self.shown.emit(document.id)
 
     def _drop_file(self) -> None:
+        if self._document is not None and self._file is not None:
+            self._places[self._document.id] = self.view.place()
         self.view.show_file(None)
         if self._file is not None:
             self._file.close()

@@ -110,6 +110,31 @@ def test_new_conversation_is_made_beside_one_with_documents(
     assert driver.documents() == ()
 
 
+def test_reader_follows_to_the_document_of_the_conversation(
+    driver: Driver, make_pdf: Callable[..., Path]
+) -> None:
+    reader = driver.window.reader
+
+    def reading() -> int | None:
+        return reader.current().document if reader.current() is not None else None
+
+    conversations = []
+    for name in ("orchard", "harbour"):
+        conversations.append(driver.window.controller.on_screen)
+        driver.add(make_pdf(f"{name}.pdf", long_pages(name, 5)))
+        driver.until(driver.documents, "not attached")
+        own = driver.documents()[0]
+        driver.window.open_document(own)
+        driver.until(lambda own=own: reading() == own, "not opened", 10)
+        reader._go_to_page(3)
+        if name == "orchard":
+            driver.new_conversation()
+            assert reading() == own, "an empty conversation leaves the reader alone"
+    driver.choose(conversations[0])
+    driver.until(lambda: reading() == driver.documents()[0], "still at the other's document", 10)
+    driver.until(lambda: reader.view.page == 3, "another place", 5)
+
+
 def test_conversation_used_last_is_known_without_a_quit(driver: Driver, tmp_path: Path) -> None:
     first = driver.window.controller.on_screen
     made = driver.desktop.workspace.new_conversation()
