@@ -264,9 +264,8 @@ class Service:
         if command.store_folder is None:
             return None
         try:
-            return KvStore(
-                command.store_folder, model.layout, model.fingerprint, command.settings.disk_budget_bytes
-            )
+            budget, name = command.settings.disk_budget_bytes, model.handle.info.name
+            return KvStore(command.store_folder, model.layout, model.fingerprint, budget, name)
         except EngineError as error:
             self._emit(EngineNotice(error.what, error.why, error.next))
             return None

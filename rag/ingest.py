@@ -25,6 +25,7 @@ from rag.pdf import inspect
 from rag.pdf.client import Contents, ExtractedPage, Extraction, Limits
 from rag.pdf.process import Child
 from rag.protocols import Cancelled, Embedder, OnProgress, Vectors
+from rag.sizes import size_text
 from rag.types import Document, DocumentId, IngestPhase, IngestProgress
 
 COPY_BYTES = 1 << 20
@@ -94,7 +95,7 @@ def _copy(job: Job, part: Path) -> None:
     total = job.path.stat().st_size
     free = shutil.disk_usage(part.parent).free
     if free < total + COPY_BYTES:
-        why = f"It needs {total >> 20} MB, {free >> 20} MB are free."
+        why = f"It needs {size_text(total + COPY_BYTES)}, {size_text(free)} are free."
         raise DocumentError(f"There is no room for {job.path.name}.", why, "Free some space.", "no_space")
     digest = hashlib.sha256()
     with job.path.open("rb") as source, private_file(part).open("wb") as copy:

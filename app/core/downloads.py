@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.core.errors import Cancelled, UserError
 from app.core.paths import PRIVATE_FILE, make_private_folder
+from rag.sizes import size_text
 
 OnBytes = Callable[[int, int], None]  # bytes done, bytes in all (0 while unknown)
 IsCancelled = Callable[[], bool]
@@ -31,7 +32,7 @@ def require_space(folder: Path, needed: int, what: str) -> None:
     if free < needed:
         raise UserError(
             f"There is no room for {what}.",
-            f"It needs {needed / 1e6:,.0f} MB, {folder} has {free / 1e6:,.0f} MB free.",
+            f"It needs {size_text(needed)}, {folder} has {size_text(free)} free.",
             "Free some space, or set PAGEKEEP_HOME to a folder on another disk.",
         )
 

@@ -26,6 +26,9 @@ LOOKS_LIKE = (
 
 def check_is_pdf(path: Path) -> None:
     """Raises DocumentError when the file is missing, empty or has no PDF header."""
+    if path.is_dir():
+        why, way_out = "Documents are taken in file by file.", f"Name the PDF files in it: {path / '*.pdf'}"
+        raise DocumentError(f"{path.name or path} is a folder.", why, way_out, "not_pdf")
     head, size = _head(path)
     if size == 0:
         raise DocumentError(f"{path.name} is empty.", "The file has 0 bytes.", "Download or save it again.", "empty")
