@@ -22,6 +22,14 @@ class UserError(Exception):
         return {"what": self.what, "why": self.why, "next": self.next}
 
 
+class DoesNotFit(UserError):
+    """Prompt and answer are longer than the model's context. `whole`: a document was to be read whole."""
+
+    def __init__(self, what: str, why: str, next: str, whole: bool) -> None:
+        super().__init__(what, why, next)
+        self.whole = whole
+
+
 class Cancelled(Exception):
     """The reader stopped the work; nothing needs telling."""
 

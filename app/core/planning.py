@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from app.core.documents import DocumentTexts
-from app.core.errors import UserError
+from app.core.errors import DoesNotFit
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
 from app.core.records import AttachedDocument, Conversation, Message, UsedMode
 from app.core.segments import PromptFormat
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 ANSWER_ROOM = 64  # tokens; an answer shorter than that helps nobody
 Search = Callable[[str, list[DocumentId], int], Sequence[Hit]]
 LONGEST_TOKEN = 12  # characters of text per token, more than any tokenizer reaches on prose
-PASSAGE_SHARE = 20  # automatic budget: this part of the context; a small model is lost in more
+PASSAGE_SHARE = 14  # automatic budget: this part of the context; a small model is lost in more
+FEWEST_PASSAGES = 2  # the automatic budget holds the best two, whatever their length, where the context has room
+TWO_PASSAGES = 1000  # tokens, bound of two passages of rag.chunk.PASSAGE_WORDS with headings
 MOST_PASSAGE_TOKENS = 3000
 SHORT_QUESTION = 40  # characters; a shorter follow-up is searched together with the question before
 
@@ -132,13 +134,13 @@ class Planner:
         return characters > draft.room * LONGEST_TOKEN
 
     def _with_passages(self, draft: _Draft, documents: Sequence[int], look_up: bool) -> Plan:
-        budget = draft.passage_budget()
         if not look_up:
             characters = sum(self.texts.characters(document) for document in documents)
-            return draft.finish("passages", estimated=min(budget, characters // 2))
+            return draft.finish("passages", estimated=min(draft.passage_budget(TWO_PASSAGES), characters // 2))
         started = time.perf_counter()
         wanted = [DocumentId(document) for document in documents]
         hits = self._search(draft.search_text(), wanted, draft.settings.passages)
+        budget = draft.passage_budget(draft.cost([hit.passage for hit in hits[:FEWEST_PASSAGES]]))
         passages = draft.fitting((hit.passage for hit in hits), budget)
         elapsed = (time.perf_counter() - started) * 1000
         return draft.finish("passages", passages=passages, retrieve_ms=elapsed)
@@ -176,9 +178,10 @@ class _Draft:
         limit = self.settings.whole_tokens
         return size <= self.room and (not limit or size <= limit)
 
-    def passage_budget(self) -> int:
+    def passage_budget(self, least: int) -> int:
+        """Tokens for passages: as chosen, or automatic and then not under `least`; never more than there is room."""
         bare = len(self.compose(self.addition()).tokens)
-        automatic = min(MOST_PASSAGE_TOKENS, self.situation.model.context // PASSAGE_SHARE)
+        automatic = max(least, min(MOST_PASSAGE_TOKENS, self.situation.model.context // PASSAGE_SHARE))
         return max(0, min(self.settings.passage_tokens or automatic, self.room - bare))
 
     def search_text(self) -> str:
@@ -217,13 +220,14 @@ class _Draft:
 
 
 def check_fits(plan: Plan) -> None:
-    """Raises UserError when prompt and answer do not fit the context."""
+    """Raises DoesNotFit when prompt and answer are longer than the context."""
     if plan.over_by:
-        raise UserError(
+        raise DoesNotFit(
             f"This does not fit the model's context by {plan.over_by:,} tokens.",
             f"It would take {plan.total:,} of {plan.limit:,} tokens, and an answer needs room. "
             + what_would_drop(plan),
             advice(plan),
+            bool(plan.addition.documents),
         )
 
 

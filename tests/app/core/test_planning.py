@@ -15,6 +15,7 @@ from app.core.segments import PromptFormat
 from app.core.settings import Settings
 from assets import sample_pdf
 from rag import Library
+from rag.types import DocumentId
 
 pytestmark = pytest.mark.model
 TRASH = "How long is a deleted conversation kept in the trash?"
@@ -124,3 +125,14 @@ def test_a_trashed_document_is_not_placed(desk: Desk) -> None:
 
     desk.library.trash(DocumentId(desk.document))
     assert desk.plan(TRASH, context=8192).mode == "none"
+
+
+def test_the_automatic_budget_holds_the_two_best_passages_where_there_is_room(desk: Desk) -> None:
+    hits = desk.library.search(TRASH, [DocumentId(desk.document)], desk.settings.passages)
+    plan = desk.plan(TRASH, context=3000, mode="passages")
+    best = {hit.passage.id for hit in hits[:2]}
+    assert best <= {passage.id for passage in plan.addition.passages}
+    sizes = [len(desk.chat.text_ids(hit.text)) for hit in hits[:2]]
+    assert sum(sizes) > 3000 // 20, "the share alone would hold fewer"
+    priced = desk.plan(TRASH, context=3000, mode="passages", look_up=False)
+    assert priced.total >= plan.total, "a price counts the bound"
