@@ -10,6 +10,7 @@ from typing import Any
 
 from app.cli.console import Console
 from app.cli.session import Session, open_session, stored_settings, with_engine_options
+from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnText, TurnWithdrawn
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
@@ -18,6 +19,11 @@ from rag.types import Document
 
 MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "auto": "auto"}
 MARKS = {"exact": "✓", "altered": "≈", "matched": "→", "not_found": "✗"}
+SAMPLING = (
+    "max_tokens", "temperature", "seed", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
+    "presence_penalty",
+)  # fmt: skip
+TOO_LARGE = "Use '--mode retrieve' (passages are looked up), a larger --ctx, or a model with a larger context."
 EMPTY = (
     "The model gave no answer: it ended at once. Ask in other words, let passages be looked up (--mode retrieve), or "
     "use a larger model."
@@ -26,32 +32,46 @@ EMPTY = (
 
 def run(options: Namespace, console: Console) -> None:
     with open_session(console, stored_settings(lambda s: _settings(s, options))) as session:
+        model = session.model_path(options.model)
+        session.workspace.models.info(model)  # a wrong model is told before any document is taken in
         documents = [session.import_file(Path(file)) for file in options.files]
-        session.workspace.load_model(session.model_path(options.model))
+        session.workspace.load_model(model)
         session.wait_for_model()
-        mode = MODES[options.mode] if options.mode else None
-        conversation = open_conversation(session, options.conversation, documents, mode)
-        message = answer(session, conversation, options.question)
-        report(console, message, conversation)
+        conversation = open_conversation(session, options.conversation, documents)
+        message = answer_in_mode(session, conversation, options.question, options.mode)
+        report(console, message, session.workspace.conversations.get(conversation.id))
 
 
 def _settings(settings: Settings, options: Namespace) -> Settings:
-    sampling = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed}
-    given = {key: value for key, value in sampling.items() if value is not None}
+    given = {key: value for key in SAMPLING if (value := getattr(options, key)) is not None}
+    if options.stop:
+        given["stop"] = tuple(options.stop)
     settings = replace(settings, sampling=replace(settings.sampling, **given))
     return with_engine_options(settings, threads=options.threads, context=options.ctx)
 
 
-def open_conversation(
-    session: Session, name: str | None, documents: Sequence[Document], mode: Mode | None = None
-) -> Conversation:
+def open_conversation(session: Session, name: str | None, documents: Sequence[Document]) -> Conversation:
     """The conversation of that name, or a new one, with the documents attached."""
     workspace = session.workspace
     found = workspace.conversations.find(name) if name else None
     conversation = found or workspace.new_conversation(name or "")
     for document in documents:
         conversation = workspace.attach(conversation.id, int(document.id))
-    return workspace.set_mode(conversation.id, mode) if mode else conversation
+    return conversation
+
+
+def answer_in_mode(session: Session, conversation: Conversation, question: str, mode: str | None) -> Message:
+    """A mode that is given is kept for later questions, unless this one cannot be answered in it."""
+    if mode is None:
+        return answer(session, conversation, question)
+    session.workspace.set_mode(conversation.id, MODES[mode])
+    try:
+        return answer(session, conversation, question)
+    except UserError as error:
+        session.workspace.set_mode(conversation.id, conversation.mode)
+        if isinstance(error, DoesNotFit) and error.whole:
+            raise UserError(error.what, error.why, TOO_LARGE) from error
+        raise
 
 
 def answer(session: Session, conversation: Conversation, question: str) -> Message:

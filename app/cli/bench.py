@@ -8,6 +8,7 @@ from typing import Any
 
 from app.cli.console import Console
 from app.cli.session import open_session
+from app.core.errors import UserError
 from engine.messages import EngineSettings
 
 HEAD = f"{'PP':>6} {'TG':>6} {'N_KV':>8} {'T_PP s':>9} {'S_PP t/s':>9} {'T_TG s':>9} {'S_TG t/s':>9}"
@@ -36,15 +37,32 @@ def _sweep(options: Namespace, console: Console) -> None:
     with open_session(console) as session:
         path = session.model_path(options.model)
         engine = session.workspace.settings.engine
+        longest = session.workspace.models.info(path).context
+    context = options.ctx or min(DEFAULT_CONTEXT, longest)
+    warning = _check_context(options, context, longest)
+    if warning:
+        console.note(warning)
     rows: list[dict[str, Any]] = []
-    context = options.ctx or DEFAULT_CONTEXT
     console.text(HEAD)
-    for row in sweep(path, _settings(engine, options), options.prompt, options.generate, context):
+    settings = replace(_settings(engine, options), context=min(context, longest))
+    for row in sweep(path, settings, options.prompt, options.generate, context):
         rows.append(asdict(row))
         console.text(
             f"{row.pp:>6} {row.tg:>6} {row.n_kv:>8} {row.t_pp:>9.3f} {row.s_pp:>9.2f} {row.t_tg:>9.3f} {row.s_tg:>9.2f}"
         )
-    console.result({"model": str(path), "rows": rows})
+    console.result({"model": str(path), "rows": rows, **({"warning": warning} if warning else {})})
+
+
+def _check_context(options: Namespace, context: int, longest: int) -> str:
+    """A warning when the model's context ends before the one that was asked for. UserError: not a row fits."""
+    row = options.prompt + options.generate
+    if row > min(context, longest):
+        raise UserError(
+            "There is nothing to measure.",
+            f"A row takes {row:,} tokens (--prompt and --generate), the context has {min(context, longest):,}.",
+            "Use a larger --ctx, up to the model's context, or smaller --prompt and --generate.",
+        )
+    return f"The model's context ends at {longest:,} of {context:,} tokens." if context > longest else ""
 
 
 def _settings(engine: EngineSettings, options: Namespace) -> EngineSettings:

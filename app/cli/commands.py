@@ -29,7 +29,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _run(arguments, console)
     except KeyboardInterrupt:
-        console.note("Stopped.")
+        _tell_stop(console)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -46,14 +46,24 @@ def _run(arguments: Sequence[str], console: Console) -> int:
         return _version(console)
     _start_log()
     if options.command is None:
-        return open_window()
+        return open_window(console)
     module = importlib.import_module(MODULES[options.command])
     module.run(options, console)
     return 0
 
 
-def open_window() -> int:
+def _tell_stop(console: Console) -> None:
+    if console.as_json:
+        why, way_out = "It was interrupted.", "Run it again to go on; what was done so far is kept."
+        console.error(UserError("The command was stopped.", why, way_out))
+    else:
+        console.note("Stopped.")
+
+
+def open_window(console: Console | None = None) -> int:
     """Raises UserError where there is no display, before Qt aborts the process."""
+    if console is not None and console.as_json:
+        raise UserError("There is no command.", "The window has no --json.", "See 'pagekeep --help' for the commands.")
     if not has_display():
         raise UserError(
             "The window cannot open.",
@@ -76,9 +86,11 @@ def _version(console: Console) -> int:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        console.text(f"pagekeep {version('pagekeep')}")
+        number = version("pagekeep")
     except PackageNotFoundError:
-        console.text("pagekeep (not installed)")
+        number = "(not installed)"
+    console.result({"version": number})
+    console.text(f"pagekeep {number}")
     return 0
 
 

@@ -35,7 +35,7 @@ def _make_vectors(session: Session) -> None:
     console = session.console
 
     def shown(p: IngestProgress) -> None:
-        console.progress(f"{p.path.name}: {p.phase} {p.done:,} of {p.total:,}")
+        console.progress(f"{session.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
 
     try:
         session.workspace.fetch_embedder(
@@ -69,7 +69,7 @@ def _ocr(options: Namespace, console: Console, session: Session) -> None:
     """Reads a document's scanned pages; from then on they are searched and cited like the others."""
 
     def shown(p: IngestProgress) -> None:
-        console.progress(f"{p.path.name}: {p.phase} {p.done:,} of {p.total:,}")
+        console.progress(f"{session.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
 
     document = session.workspace.library.recognise(_document(session, options.file).id, None, shown)
     console.clear()

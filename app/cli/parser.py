@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, NoReturn
 
+from app.cli.numbers import number, whole_number
 from app.core.errors import UserError
 
 KV_TYPES = ("f32", "f16", "bf16", "q8")
 BACKENDS = ("cpu", "reference", "gpu")
+COUNT = whole_number(0)
+POSITIVE = whole_number(1)
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,6 +28,7 @@ def build_parser() -> Parser:
         "Without a command the window opens.",
     )
     parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_ask(commands)
     _add_start(commands)
@@ -50,17 +54,10 @@ def _group(commands: Commands, name: str, help: str) -> Commands:
     return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
-
-
 def _add_model_options(parser: Parser) -> None:
     parser.add_argument("--model", metavar="PATH", help="a GGUF file or the name of a known model")
-    parser.add_argument("--threads", type=_positive, metavar="N", help="default: physical cores")
-    parser.add_argument("--ctx", type=_positive, metavar="N", help="context length in tokens")
+    parser.add_argument("--threads", type=POSITIVE, metavar="N", help="default: physical cores")
+    parser.add_argument("--ctx", type=POSITIVE, metavar="N", help="context length in tokens")
 
 
 def _add_ask(commands: Commands) -> None:
@@ -71,10 +68,22 @@ def _add_ask(commands: Commands) -> None:
     ask.add_argument(
         "--mode", choices=("whole", "retrieve", "auto"), help="read all, or look passages up; default: auto"
     )
-    ask.add_argument("--max-tokens", type=_positive, metavar="N", help="length of the answer")
-    ask.add_argument("--temperature", type=float, metavar="T", help="0: always the likeliest word")
-    ask.add_argument("--seed", type=int, metavar="N")
+    ask.add_argument("--max-tokens", type=POSITIVE, metavar="N", help="length of the answer")
+    _add_sampling_options(ask)
     _add_model_options(ask)
+
+
+def _add_sampling_options(ask: Parser) -> None:
+    """Names as in engine.messages.Sampling; what is not given is taken from the preferences."""
+    ask.add_argument("--temperature", type=number(0), metavar="T", help="0: always the likeliest word")
+    ask.add_argument("--seed", type=COUNT, metavar="N")
+    ask.add_argument("--top-k", type=COUNT, metavar="N", help="only the N likeliest words; 0: all")
+    ask.add_argument("--top-p", type=number(0, 1), metavar="P", help="only the likeliest words that make up P")
+    ask.add_argument("--min-p", type=number(0, 1), metavar="P", help="only words P times as likely as the best")
+    ask.add_argument("--repetition-penalty", type=number(0.01), metavar="R", help="1: none")
+    ask.add_argument("--frequency-penalty", type=number(-2, 2), metavar="R", help="0: none")
+    ask.add_argument("--presence-penalty", type=number(-2, 2), metavar="R", help="0: none")
+    ask.add_argument("--stop", action="append", metavar="TEXT", help="end the answer before it (repeatable)")
 
 
 def _add_start(commands: Commands) -> None:
@@ -96,7 +105,7 @@ def _add_index(commands: Commands) -> None:
     search = _command(actions, "search", "Find passages")
     search.add_argument("text", metavar="TEXT")
     search.add_argument("--document", action="append", metavar="NAME", help="only in this one (repeatable)")
-    search.add_argument("--top", type=_positive, default=10, metavar="K")
+    search.add_argument("--top", type=POSITIVE, default=10, metavar="K")
     evaluate = _command(actions, "evaluate", "Recall of the search over a set of questions")
     evaluate.add_argument("set", metavar="SET.jsonl", help="a line each: pdf, question, pages (from 0), kind")
     evaluate.add_argument("--alone", action="store_true", help="search only the question's own document")
@@ -113,7 +122,7 @@ def _add_cache(commands: Commands) -> None:
     diff.add_argument("second", metavar="NAME")
     log = _command(actions, "log", "What was done with the kept state, latest last")
     log.add_argument("conversation", nargs="?", metavar="NAME", help="only what concerns it")
-    log.add_argument("--last", type=_positive, default=50, metavar="N")
+    log.add_argument("--last", type=POSITIVE, default=50, metavar="N")
     log.add_argument("--level", choices=("warn", "info", "debug"), default="info")
     export = _command(actions, "export", "Write a conversation's state into one file, for another machine")
     export.add_argument("conversation", metavar="NAME")
@@ -143,10 +152,10 @@ def _add_model(commands: Commands) -> None:
     logits.add_argument("file", metavar="FILE")
     logits.add_argument("--tokens", required=True, metavar="TOKENS.json", help="a list of ids")
     logits.add_argument("--out", required=True, metavar="OUT.npz")
-    logits.add_argument("--greedy", type=int, default=0, metavar="N", help="also the N ids that follow")
+    logits.add_argument("--greedy", type=COUNT, default=0, metavar="N", help="also the N ids that follow")
     logits.add_argument("--backend", choices=BACKENDS, default="cpu")
     logits.add_argument("--kv", choices=KV_TYPES, default="f16")
-    logits.add_argument("--threads", type=_positive, metavar="N")
+    logits.add_argument("--threads", type=POSITIVE, metavar="N")
 
 
 def _add_plan(actions: Commands) -> None:
@@ -154,27 +163,27 @@ def _add_plan(actions: Commands) -> None:
     plan.add_argument("file", metavar="FILE")
     plan.add_argument("-ngl", "--gpu-layers", default="0", metavar="N", help="the last N layers on the GPU, or 'all'")
     plan.add_argument("--cpu-moe", action="store_true", help="all experts stay on the CPU")
-    plan.add_argument("--n-cpu-moe", type=int, default=0, metavar="N", help="those of the first N layers")
+    plan.add_argument("--n-cpu-moe", type=COUNT, default=0, metavar="N", help="those of the first N layers")
     plan.add_argument(
         "-ot", "--override-tensor", action="append", metavar="REGEX=DEVICE", help="by tensor name (repeatable)"
     )
-    plan.add_argument("--vram", type=float, default=0.0, metavar="GB", help="the best plan for so much GPU memory")
+    plan.add_argument("--vram", type=number(0), default=0.0, metavar="GB", help="the best plan for so much GPU memory")
     _add_sizes(plan)
 
 
 def _add_sizes(parser: Parser) -> None:
-    parser.add_argument("--ctx", type=_positive, metavar="N", help="context length in tokens")
-    parser.add_argument("--batch", type=_positive, metavar="N", help="tokens of a step")
+    parser.add_argument("--ctx", type=POSITIVE, metavar="N", help="context length in tokens")
+    parser.add_argument("--batch", type=POSITIVE, metavar="N", help="tokens of a step")
     parser.add_argument("--kv", choices=KV_TYPES, help="type of the KV state")
 
 
 def _add_bench(commands: Commands) -> None:
     actions = _group(commands, "bench", "Measure this machine")
     sweep = _command(actions, "sweep", "Prompt and answer rates over the depth of the context")
-    sweep.add_argument("--prompt", type=_positive, default=512, metavar="N")
-    sweep.add_argument("--generate", type=_positive, default=32, metavar="N")
+    sweep.add_argument("--prompt", type=POSITIVE, default=512, metavar="N")
+    sweep.add_argument("--generate", type=POSITIVE, default=32, metavar="N")
     _add_model_options(sweep)
     switch = _command(actions, "switch", "What coming back to a conversation costs, from memory and from disk")
-    switch.add_argument("--tokens", type=_positive, default=4096, metavar="N", help="length of the conversation")
-    switch.add_argument("--question-tokens", type=_positive, default=16, metavar="N")
+    switch.add_argument("--tokens", type=POSITIVE, default=4096, metavar="N", help="length of the conversation")
+    switch.add_argument("--question-tokens", type=POSITIVE, default=16, metavar="N")
     _add_model_options(switch)

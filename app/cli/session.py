@@ -23,7 +23,7 @@ from app.core.paths import Paths
 from app.core.settings import Settings, load_settings
 from app.core.workspace import Workspace
 from engine.messages import ModelFailed, ModelLoaded, ModelLoading
-from rag.types import Document
+from rag.types import Document, IngestProgress
 
 WAIT_S = 0.2  # how soon an interrupt is seen
 
@@ -34,6 +34,7 @@ class Session:
     def __init__(self, console: Console, settings: Settings | None = None) -> None:
         self.console = console
         self.notices: list[Notice] = []
+        self._names: dict[int, str] = {}
         self._events: queue.SimpleQueue[WorkspaceEvent] = queue.SimpleQueue()
         paths = Paths.default()
         self.workspace = Workspace(paths, self._events.put, settings, wait_for_vectors=True, make_vectors=False)
@@ -86,6 +87,15 @@ class Session:
                 raise UserError(event.what, event.why, event.next)
         raise AssertionError("events never end")
 
+    def name_of(self, progress: IngestProgress) -> str:
+        """The document's name; its stored copy is named otherwise."""
+        document = progress.document_id
+        if document is None:
+            return progress.path.name
+        if document not in self._names:
+            self._names[document] = self.workspace.library.document(document).name
+        return self._names[document]
+
     def notice(self, what: str, why: str, next: str) -> None:
         self._show(Notice(what, why, next))
 
@@ -95,7 +105,7 @@ class Session:
             self.console.note(" ".join(part for part in (event.what, event.why, event.next) if part))
         elif isinstance(event, ImportProgress):
             p = event.progress
-            self.console.progress(f"Reading {p.path.name}: {p.phase} {p.done:,} of {p.total:,}")
+            self.console.progress(f"Reading {self.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
         elif isinstance(event, FetchProgress):
             self.console.progress(_bytes_line(event.what, event.done, event.total))
         elif isinstance(event, ModelLoading):

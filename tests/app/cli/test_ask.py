@@ -101,6 +101,7 @@ def test_the_cited_range_is_the_quote_on_the_page(pagekeep, starter_model: Path)
     command = ("ask", sample_pdf(), "-q", "What is the deposit for a day card?", "--model", starter_model)
     done = pagekeep(*command, "--max-tokens", 40, "--temperature", 0, "--json").json
     assert "20 euros" in done["answer"]
+    assert done["conversation"]["title"] == "What is the deposit for a day card"
     citation = next(c for c in done["citations"] if c["ranges"])
     pdf = pypdfium2.PdfDocument(sample_pdf())
     texts = [
@@ -176,6 +177,7 @@ def test_the_cache_knows_the_conversation(pagekeep, book: Path, starter_model: P
     tokens = pagekeep(*command, "--max-tokens", 3, "--json").json["tokens"]
     (entry,) = pagekeep("cache", "ls", "--json").json["conversations"]
     assert entry["title"] == "c"
+    assert "SmolLM2" in entry["model"].replace("Smollm2", "SmolLM2")
     assert entry["tokens"] == entry["tokens_saved"] == tokens["prompt"] + tokens["generated"] - 1
     assert pagekeep("cache", "verify", "--json").json["damaged"] == []
 
@@ -185,7 +187,13 @@ def test_overflow_is_told_and_stores_nothing(pagekeep, book: Path, starter_model
     error = pagekeep(*command, "--model", starter_model, "--json").error
     assert "tokens" in error["what"]
     assert "long.pdf" in error["why"]
+    assert "--mode retrieve" in error["next"]
     assert stored(pagekeep, "c") == ()
+    store = ConversationStore(pagekeep.home / "data" / "conversations.db")
+    found = store.find("c")
+    store.close()
+    assert found is not None
+    assert found.mode == "auto", "a mode that failed is not kept"
 
 
 def test_two_processes_at_once_on_one_store(pagekeep, book: Path, starter_model: Path) -> None:

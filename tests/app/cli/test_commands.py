@@ -24,6 +24,33 @@ def test_wrong_usage_is_told_as_json(pagekeep) -> None:
     assert pagekeep("ask").status == 2
 
 
+def test_json_without_a_command(pagekeep) -> None:
+    assert "pagekeep --help" in pagekeep("--json").error["next"]
+    assert set(pagekeep("--version", "--json").json) == {"version"}
+
+
+def test_interrupted_with_json_prints_the_error_object(monkeypatch, capsys) -> None:
+    from app.cli import commands
+
+    def interrupted(arguments, console) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "_run", interrupted)
+    assert commands.run(["ask", "--json"]) == commands.EXIT_INTERRUPTED
+    assert list(json.loads(capsys.readouterr().out)["error"]) == ["what", "why", "next"]
+
+
+def test_a_folder_and_a_wrong_model_take_nothing_in(pagekeep, tmp_path: Path) -> None:
+    error = pagekeep("index", "add", tmp_path, "--json").error
+    assert "is a folder" in error["what"]
+    assert "*.pdf" in error["next"]
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(b"GGUF but not really")
+    error = pagekeep("ask", sample_pdf(), "-q", "x", "--model", bad, "--json").error
+    assert "bad.gguf" in str(error)
+    assert pagekeep("index", "ls", "--json").json["documents"] == []
+
+
 def test_starting_is_light() -> None:
     import subprocess
     import sys

