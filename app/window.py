@@ -67,6 +67,7 @@ class Window(QMainWindow):
         connect(self)
         add_shortcuts(self)
         self._restore_frame()
+        services.toasts.stay_above(self.chat.composer)
 
     # --- start ------------------------------------------------------------------------------------
     def start(self) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
     QGridLayout,
-    QHBoxLayout,
-    QLabel,
     QScrollArea,
     QStackedWidget,
     QVBoxLayout,
@@ -19,6 +17,7 @@ from app.core.errors import as_user_error
 from app.services import Services
 from app.widgets.bars import Part, StackBar
 from app.widgets.cards import EmptyState, button, label
+from app.widgets.flow import FlowLayout
 from app.widgets.format import about, ago, count, plural, size
 from engine.messages import ConversationId, StateReport
 
@@ -105,7 +104,7 @@ class CachePanel(QWidget):
         self._services = services
         self._conversation: ConversationId | None = None
         self._report: StateReport | None = None
-        self._values = {name: QLabel("–") for name in _ROWS}
+        self._values = {name: label("–") for name in _ROWS}
         self._tokens = StackBar(services.theme)
         self._bytes = StackBar(services.theme)
         self._headline = label("", "title")
@@ -203,7 +202,7 @@ class CachePanel(QWidget):
         column.addSpacing(4)
         column.addLayout(self._grid())
         column.addSpacing(6)
-        column.addLayout(self._buttons())
+        column.addWidget(self._buttons())
         column.addStretch(1)
         scroll = QScrollArea(widgetResizable=True)
         page.setObjectName("page")
@@ -227,9 +226,9 @@ class CachePanel(QWidget):
             grid.addWidget(self._values[name], row, 1)
         return grid
 
-    def _buttons(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(8)
+    def _buttons(self) -> QWidget:
+        made = QWidget()
+        row = FlowLayout(made, 8)
         row.addWidget(button("Save now", self.save, tip="Write what is not on disk yet"))
         row.addWidget(button("Free memory", lambda: self.drop(False), tip="The state stays on disk"))
         row.addWidget(
@@ -240,8 +239,7 @@ class CachePanel(QWidget):
         row.addWidget(
             button("Fork", self.fork_wanted.emit, tip="A copy of the conversation that shares this state")
         )
-        row.addStretch(1)
-        return row
+        return made
 
 
 def headline(report: StateReport) -> str:

@@ -16,6 +16,7 @@ from app.core.records import Conversation
 from app.models.offer import ModelOffer
 from app.services import Services
 from app.widgets.cards import EmptyState, ErrorCard, button
+from app.widgets.fitting import FittingScroll
 
 _SUGGESTIONS = ("What is this document about?", "List its main points.", "Which terms does it define?")
 
@@ -110,10 +111,11 @@ class ChatPanel(QWidget):
         self.empty.add_widget(self._suggestions)
         self._middle.addWidget(self.empty)
         self._middle.addWidget(self.transcript)
-        self.offer_place = QWidget()
-        offering = QHBoxLayout(self.offer_place)
+        place = QWidget()
+        offering = QHBoxLayout(place)
         offering.setContentsMargins(20, 16, 20, 0)
         offering.addWidget(self.offer, 1, Qt.AlignmentFlag.AlignTop)
+        self.offer_place = FittingScroll(place, 150)
         self.offer_place.hide()
         self._notices.setContentsMargins(20, 0, 20, 4)
         layout = QVBoxLayout(self)

@@ -32,7 +32,7 @@ class SourceRow(QPushButton):
         self.setEnabled(bool(citation.ranges))
         color = VERIFIED_COLORS[citation.verified]
         picture = QLabel(pixmap=theme.pixmap(citation.verified, color, 16))
-        text = ElidedLabel(source_words(citation, number))
+        text = ElidedLabel(source_words(citation, number), Qt.TextElideMode.ElideMiddle)
         verdict = label(state, color if color != "accent" else "muted", wrap=False)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(10, 4, 10, 4)

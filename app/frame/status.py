@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QToolButton
 
 from app.models.words import model_name
 from app.services import Services
-from app.widgets.cards import label
 from app.widgets.elided import ElidedLabel
 from app.widgets.format import count, duration, per_second, size
 from engine.messages import DocumentProgress, EngineStats, ModelFailed, ModelLoaded, ModelLoading
@@ -64,7 +63,8 @@ class StatusBar(QStatusBar):
         self._progress.setAccessibleName("Progress")
         self._cancel = QToolButton(iconSize=QSize(14, 14))
         self._cancel.clicked.connect(self._stop)
-        self._memory = label("", "muted", wrap=False)
+        self._memory = ElidedLabel()
+        self._memory.setProperty("role", "muted")
         self._free = 0
         self._lay_out()
         self._connect()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
 
 from app.core.errors import as_user_error
 from app.models.fetch import FetchView
 from app.models.words import plain_error
 from app.services import Services
 from app.widgets.cards import ErrorCard, button, label
+from app.widgets.flow import FlowLayout
 
 
 class ModelOffer(QWidget):
@@ -28,12 +29,10 @@ class ModelOffer(QWidget):
         self._fetch.failed.connect(self.show_error)
         self._errors = QVBoxLayout()
         self._buttons = QWidget()
-        row = QHBoxLayout(self._buttons)
-        row.setContentsMargins(0, 0, 0, 0)
+        row = FlowLayout(self._buttons)
         row.addWidget(button("Get the starter model (98 MB)", self.get_starter, "primary"))
         row.addWidget(button("Open a GGUF file…", self._choose))
         row.addWidget(button("More…", self.manager_wanted.emit, "flat"))
-        row.addStretch(1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(18, 16, 18, 16)
         layout.setSpacing(8)

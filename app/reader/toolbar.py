@@ -59,7 +59,8 @@ class ReaderToolbar(QWidget):
         layout.addLayout(self._first_row())
         layout.addLayout(self._second_row())
         layout.addWidget(self._search_row)
-        self._search_row.hide()
+        for part in (self._search_row, self.zoom, self._fit):
+            part.hide()
         theme.changed.connect(self._draw)
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.core.errors import UserError
 from app.widgets.flow import FlowLayout
@@ -56,13 +56,17 @@ class ErrorCard(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(f"{kind}: {error.what}")
         self._error = error
+        self._theme = theme
         row = QWidget()
         self._buttons = FlowLayout(row)
         texts = QVBoxLayout()
         texts.setSpacing(3)
-        for text, role in ((error.what, "title"), (error.why, ""), (error.next, "")):
+        self._head = QHBoxLayout()
+        self._head.addWidget(_selectable(label(breakable(error.what), "title")), 1)
+        texts.addLayout(self._head)
+        for text in (error.why, error.next):
             if text:
-                texts.addWidget(_selectable(label(breakable(text), role)))
+                texts.addWidget(_selectable(label(breakable(text))))
         texts.addWidget(row)
         picture = QLabel()
         picture.setPixmap(theme.pixmap("warning", "bad" if kind == "error" else "warn", 20))
@@ -78,7 +82,10 @@ class ErrorCard(QWidget):
         self._buttons.insert_widget(0, button(text, clicked))
 
     def add_dismiss(self) -> None:
-        self._buttons.addWidget(button("Dismiss", self.dismissed.emit, "flat"))
+        close = QToolButton(icon=self._theme.icon("close"), iconSize=QSize(12, 12), toolTip="Dismiss")
+        close.setAccessibleName("Dismiss")
+        close.clicked.connect(lambda: self.dismissed.emit())
+        self._head.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
 
     def _copy(self) -> None:
         parts = (self._error.what, self._error.why, self._error.next)

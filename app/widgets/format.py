@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-_LONG_WORD = re.compile(r"(\S{16})(?=\S)")
+_LONG_WORD = re.compile(r"(\S{12})(?=\S)")
 
 
 def breakable(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer
 from PySide6.QtGui import QAccessible, QAccessibleEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
@@ -34,6 +34,7 @@ class Toasts(QWidget):
         self._action.clicked.connect(self._act)
         self._shown: _Message | None = None
         self._waiting: list[_Message] = []
+        self._above: QWidget | None = None
         self._timer = QTimer(self, singleShot=True, interval=STAY_MS)
         self._timer.timeout.connect(self._next)
         layout = QHBoxLayout(self)
@@ -52,6 +53,11 @@ class Toasts(QWidget):
             self._waiting = [*self._waiting[-MOST_WAITING:], message]
         else:
             self._show(message)
+
+    def stay_above(self, widget: QWidget) -> None:
+        """Never covers `widget`, which is somewhere in the host."""
+        self._above = widget
+        widget.installEventFilter(self)
 
     def offer_undo(self, text: str, undo: Callable[[], object]) -> None:
         self.say(text, "Undo", undo)
@@ -95,7 +101,10 @@ class Toasts(QWidget):
         width = min(natural + chrome, host.width() - 32, WIDEST)
         height = self.layout().heightForWidth(width)
         self.resize(width, height)
-        self.move((host.width() - width) // 2, host.height() - height - ABOVE_COMPOSER + 20)
+        bottom = host.height() - ABOVE_COMPOSER + 20
+        if self._above is not None and self._above.isVisible():
+            bottom = self._above.mapTo(host, QPoint(0, 0)).y() - 12
+        self.move((host.width() - width) // 2, bottom - height)
 
 
 def _shortened(text: str, limit: int = 400) -> str:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QTabBar, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.frame.state import WindowState, load_state, save_state
 from app.preferences.dialog import PreferencesDialog
 from app.preferences.help import SHORTCUTS
+from app.widgets.cards import ErrorCard
 from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages
 
@@ -81,6 +82,23 @@ def test_wrong_model_file_says_why_and_changes_nothing(driver: Driver, tmp_path:
     error = dialog._messages.itemAt(0).widget()._error
     assert "wrong.gguf" in error.what + error.why
     assert driver.desktop.workspace.settings.model is None
+
+
+def test_small_window_keeps_its_size_and_its_words(driver: Driver, tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"not a model")
+    driver.window.resize(900, 600)
+    driver.desktop.tasks.write(
+        lambda: driver.desktop.workspace.load_model(file), None, driver.window.chat.show_model_error
+    )
+    driver.until(lambda: driver.window.chat.offer.findChildren(ErrorCard), "no error", 10)
+    driver.wait(0.2)
+    assert (driver.window.width(), driver.window.height()) == (900, 600)
+    offer = driver.window.chat.offer
+    for words in [part for part in offer.findChildren(QLabel) if part.isVisible() and part.wordWrap()]:
+        assert words.height() >= words.heightForWidth(words.width())
+    for pressed in [part for part in offer.findChildren(QPushButton) if part.isVisible()]:
+        assert pressed.width() >= pressed.sizeHint().width()
 
 
 def test_imported_document_joins_the_conversation(driver: Driver, make_pdf: Callable[..., Path]) -> None:
