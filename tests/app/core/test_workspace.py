@@ -226,12 +226,16 @@ def test_without_a_model_a_question_is_refused_at_once(tmp_path: Path) -> None:
     desk.workspace.close()
 
 
+class Fatal(BaseException):
+    """More than the engine survives."""
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_fault_of_the_engine_leaves_nobody_waiting(
     tmp_path: Path, starter_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*arguments: object) -> None:
-        raise RuntimeError("a fault of ours")
+        raise Fatal("a fault of ours")
 
     monkeypatch.setattr("engine.service.load", broken)
     desk = Desk(tmp_path / "faulty")
@@ -240,4 +244,21 @@ def test_a_fault_of_the_engine_leaves_nobody_waiting(
     assert "stopped" in event.what
     with pytest.raises(UserError, match="stopped"):
         desk.workspace.ask(desk.workspace.new_conversation().id, "Hello")
+    desk.workspace.close()
+
+
+def test_a_fault_while_loading_is_told_and_the_next_load_works(
+    tmp_path: Path, starter_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    desk = Desk(tmp_path / "faulty")
+    with monkeypatch.context() as patched:
+        patched.setattr("engine.service.load", broken)
+        desk.workspace.load_model(starter_model)
+        event = desk.until(ModelLoaded, ModelFailed)
+    assert "a fault of ours" in event.why
+    desk.workspace.load_model(starter_model)
+    assert isinstance(desk.until(ModelLoaded, ModelFailed), ModelLoaded)
     desk.workspace.close()
