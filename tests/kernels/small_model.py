@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from kv_cases import Pages, layout, payload_bytes
-from weights import make
 
 from kernels import program as p
 from kernels.single import Weight
+from tests.kernels.kv_cases import Pages, layout, payload_bytes
+from tests.kernels.weights import make
 
 VOCABULARY, CHANNELS, HEADS, KV_HEADS, DIM, FFN, PAGE = 300, 96, 6, 2, 16, 160, 64
 

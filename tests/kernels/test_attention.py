@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from kv_cases import Pages, layout
 
 from kernels.attention.cpu import attention
 from kernels.attention.reference import attention as reference
 from kernels.kv_write.cpu import kv_write
 from kernels.kv_write.reference import stored
 from kernels.single import How
+from tests.kernels.kv_cases import Pages, layout
 
 PAGE = 64
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from weights import QUANTISED, SOME, TYPES, make, whole_columns
 
 from kernels.experts.cpu import ExpertWeights, experts
 from kernels.experts.reference import ExpertTensors
@@ -13,6 +12,7 @@ from kernels.experts.reference import experts as reference
 from kernels.native_program import NativeProgram
 from kernels.program import Activation, Experts, Linear, Program, Route, TensorRef
 from kernels.single import How, Weight, rows_batch
+from tests.kernels.weights import QUANTISED, SOME, TYPES, make, whole_columns
 
 COUNT = 7
 

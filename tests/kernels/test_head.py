@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from weights import make
 
 from kernels.head.cpu import head
 from kernels.head.reference import head as reference
 from kernels.single import How
+from tests.kernels.weights import make
 
 
 @pytest.mark.parametrize(("scale", "cap"), [(1.0, 0.0), (0.5, 4.0)])

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from weights import FLOATS, QUANTISED, SOME, TYPES, make, whole_columns
 
 from kernels.linear.cpu import linear
 from kernels.linear.reference import linear as reference
 from kernels.linear.reference import round_activations
 from kernels.single import How
+from tests.kernels.weights import FLOATS, QUANTISED, SOME, TYPES, make, whole_columns
 
 
 def activations(rows: int, cols: int, seed: int = 1) -> np.ndarray:

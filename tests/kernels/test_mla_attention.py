@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from kv_cases import Pages, layout
-from weights import make
 
 from kernels.kv_write.reference import read_plane
 from kernels.mla_attention.cpu import mla_attention
@@ -14,6 +12,8 @@ from kernels.mla_attention.reference import mla_attention as reference
 from kernels.native_program import NativeProgram
 from kernels.program import Attention, KvLayerLayout, KvWrite, MlaAttention, Program
 from kernels.single import How, Weight
+from tests.kernels.kv_cases import Pages, layout
+from tests.kernels.weights import make
 
 PAGE, HEADS, LORA, ROPE, NOPE, VALUE = 64, 3, 64, 20, 32, 37
 

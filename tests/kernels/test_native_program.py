@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kv_cases import Pages
-from small_model import VOCABULARY, SmallModel, small_model
 
 from kernels.native_program import NativeProgram, available_isas
 from kernels.program import Attention, Linear, Route, StepBatch, TensorRef
+from tests.kernels.kv_cases import Pages
+from tests.kernels.small_model import VOCABULARY, SmallModel, small_model
 
 TOKENS = np.random.default_rng(8).integers(0, VOCABULARY, 700).astype(np.int32)
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from weights import TYPES, make, whole_columns
 
 from kernels.embed.cpu import embed
 from kernels.embed.reference import embed as embed_reference
@@ -18,6 +17,7 @@ from kernels.rms_norm.reference import rms_norm as norm_reference
 from kernels.rope.cpu import rope
 from kernels.rope.reference import rope as rope_reference
 from kernels.single import How
+from tests.kernels.weights import TYPES, make, whole_columns
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
