@@ -2,6 +2,8 @@
 
 Buffers are numbered; buffer `b` is [rows of the batch, Program.widths[b]] float32. Instructions name tensors,
 rope tables and KV layers by their index in the `Program`.
+
+Over 300 lines: the whole instruction set in one place, nearly all of it fields and their contracts.
 """
 
 from __future__ import annotations
