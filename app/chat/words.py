@@ -96,6 +96,8 @@ def state_words(message: Message) -> str:
         return "This answer could not be finished."
     if reason == "length":
         return "Stopped at the token limit."
+    if reason == "empty":
+        return "The model ended its answer at once."
     if reason == "repetition":
         return "Stopped because it repeated itself."
     if reason == "context":

@@ -247,6 +247,6 @@ def what_would_drop(plan: Plan) -> str:
 def advice(plan: Plan) -> str:
     if plan.addition.documents:
         return "Use passages instead of the whole document, or a model with a larger context."
-    if plan.history.ids:
+    if len(plan.history) >= plan.over_by:
         return "Go on in a new conversation with the same documents, or use a model with a larger context."
     return "Shorten the question, or use a model with a larger context."
