@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -16,32 +18,42 @@ pytestmark = pytest.mark.timeout(1200)  # compiling takes a minute or two
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the wheel's content; dependencies come from the running environment."""
+    """A virtual environment of its own with the wheel; the dependencies are those of the running one."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip"]
     built = subprocess.run(
         [*pip, "wheel", "--quiet", "--no-deps", "-w", str(folder), str(ROOT)], capture_output=True, text=True
     )
     assert built.returncode == 0, built.stderr
+    environment = folder / "venv"
+    venv.create(environment, with_pip=False, symlinks=True)
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(environment), "platbase": str(environment)}))
+    # Of a folder that is only a path, the .pth files do not count: a development install stays out.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     (wheel,) = folder.glob("pagekeep-*.whl")
-    target = folder / "site"
-    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--target", str(target), str(wheel)], check=True)
-    return target
+    python = environment / "bin" / "python"
+    subprocess.run([*pip, "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)], check=True)
+    return site
 
 
 def run(installed: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(installed), "PAGEKEEP_HOME": str(home)}
-    command = [sys.executable, "-P", "-c", "import sys; from app.main import main; sys.exit(main())", *arguments]
+    command = [str(installed.parents[2] / "bin" / "pagekeep"), *arguments]
+    environment = _environment() | {"PAGEKEEP_HOME": str(home)}
     return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def test_all_packages_and_the_native_module_come_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     code = "import app, engine, kernels, rag, kernels._native as n; print(app.__file__, engine.__file__, n.__file__)"
-    environment = os.environ | {"PYTHONPATH": str(installed)}
+    python = installed.parents[2] / "bin" / "python"
     shown = subprocess.run(
-        [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        [python, "-c", code], cwd=tmp_path, env=_environment(), capture_output=True, text=True, check=True
     )
-    assert all(place.startswith(str(installed)) for place in shown.stdout.split())
+    assert len(shown.stdout.split()) == 3
+    assert all(place.startswith(str(installed)) for place in shown.stdout.split()), shown.stdout
 
 
 def test_assets_are_package_data(installed: Path) -> None:
