@@ -1,4 +1,7 @@
-"""Turns against an engine that follows a script; tokenizer, chat format, store and prompts are the real ones."""
+"""Turns against an engine that follows a script; tokenizer, chat format, store and prompts are the real ones.
+
+Over 300 lines: the scripted engine and every way a turn can end, side by side.
+"""
 
 import queue
 import threading
