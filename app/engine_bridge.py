@@ -142,8 +142,10 @@ def coalesce(events: list[object]) -> list[object]:
 
 def _merge_key(event: object) -> object | None:
     match event:
-        case core.TurnText() | core.TurnPhase():
-            return type(event), event.turn
+        case core.TurnText():
+            return core.TurnText, event.turn, event.part
+        case core.TurnPhase():
+            return core.TurnPhase, event.turn
         case core.ImportProgress() | core.FetchProgress():
             return type(event), event.job
         case engine.DocumentProgress():

@@ -6,7 +6,7 @@ these tags (DeepSeek R1, Qwen 3, GLM), or the channels of gpt-oss ("harmony": an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,6 +59,12 @@ class ReplyStream:
         self._held = ""
         self._part: Part = "reasoning" if reasons else "answer"
         self._shown: Part = "answer"
+
+    def resume(self, token_ids: Iterable[int]) -> None:
+        """Goes on behind an answer's tokens, which were shown already; inside reasoning the tag comes again."""
+        for token_id in token_ids:
+            self.push(token_id)
+        self._shown = "answer"
 
     def push(self, token_id: int) -> str:
         """Text that can be shown now; what could still become a mark is held back."""

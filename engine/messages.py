@@ -44,6 +44,13 @@ class Tokens:
     def __add__(self, other: Tokens) -> Tokens:
         return Tokens(self.ids + other.ids, self.roles + other.roles)
 
+    def generated_end(self) -> tuple[int, ...]:
+        """The ids at the end that are an answer so far; none where a question is at the end."""
+        start = len(self.ids)
+        while start and self.roles[start - 1] == Role.GENERATED:
+            start -= 1
+        return self.ids[start:]
+
     @staticmethod
     def prompt(ids: tuple[int, ...] | list[int]) -> Tokens:
         return Tokens(tuple(ids), (int(Role.PROMPT),) * len(ids))

@@ -210,7 +210,9 @@ class Service:
             self._emit(report)
 
     def _turn(self, request: Submit, handle: ModelHandle) -> Turn:
-        return Turn(request, AnswerText(handle.chat.reply_stream(), request.sampling.stop))
+        stream = handle.chat.reply_stream()
+        stream.resume(request.tokens.generated_end())
+        return Turn(request, AnswerText(stream, request.sampling.stop))
 
     def _focus(self, command: Focus, running: Running) -> None:
         """The conversation's turns go first; what of it lies on disk is read before a question comes."""

@@ -110,7 +110,7 @@ class ChatController(QObject):
         if live is not None:
             if live.question is not None:
                 transcript.add_question(live.question)
-            transcript.begin_answer(live.answer, live.text)
+            transcript.begin_answer(live.answer, live.text, live.reasoning)
             if live.phase is not None:
                 transcript.show_phase(live.phase)
         self._panel.show_empty(transcript.is_empty)
@@ -175,7 +175,7 @@ class ChatController(QObject):
         transcript = self._panel.transcript
         if live.question is not None:
             transcript.confirm_question(live.question)
-        transcript.begin_answer(live.answer, live.text)
+        transcript.begin_answer(live.answer, live.text, live.reasoning)
         if live.phase is not None:
             transcript.show_phase(live.phase)
         self._panel.show_empty(False)
@@ -189,7 +189,7 @@ class ChatController(QObject):
     def _text(self, event: events.TurnText) -> None:
         self.live.append(event)
         if self._is_shown(event.conversation):
-            self._panel.transcript.append_text(event.delta)
+            self._panel.transcript.append_text(event.delta, event.part)
 
     def _done(self, event: events.TurnDone) -> None:
         self.live.end(event.conversation)

@@ -14,25 +14,34 @@ from app.core.records import Conversation, Message
 MOST_QUOTE = 300
 
 
-def as_markdown(conversation: Conversation, messages: Sequence[Message]) -> str:
+def as_markdown(conversation: Conversation, messages: Sequence[Message], reasoning: bool = False) -> str:
+    """`reasoning`: what the model thought goes along, as a quotation above its answer."""
     parts = [f"# {conversation.title}"]
     for message in messages:
         if message.role == "user":
             parts.append("\n".join(f"> {line}" for line in message.text.splitlines()))
         else:
+            parts.extend(_thought(message) if reasoning else ())
             parts.append(renumbered(message.text, message.citations))
             parts.extend(_notes(message))
     return "\n\n".join(parts) + "\n"
 
 
-def write_markdown(path: Path, conversation: Conversation, messages: Sequence[Message]) -> None:
+def write_markdown(
+    path: Path, conversation: Conversation, messages: Sequence[Message], reasoning: bool = False
+) -> None:
     """Raises OSError where the disk says no."""
-    write_atomically(path, as_markdown(conversation, messages).encode())
+    write_atomically(path, as_markdown(conversation, messages, reasoning).encode())
 
 
 def file_name(title: str) -> str:
     kept = "".join(letter if letter.isalnum() or letter in " -_" else " " for letter in title)
     return f"{' '.join(kept.split())[:80] or 'conversation'}.md"
+
+
+def _thought(message: Message) -> list[str]:
+    quoted = "\n".join(f"> {line}".rstrip() for line in message.reasoning.splitlines())
+    return [f"*Reasoning*\n\n{quoted}"] if quoted else []
 
 
 def _notes(message: Message) -> list[str]:

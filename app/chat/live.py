@@ -22,6 +22,7 @@ class LiveTurn:
     answer: Message
     turn: TurnId | None = None
     text: str = ""
+    reasoning: str = ""
     phase: TurnPhase | None = None
 
 
@@ -54,11 +55,12 @@ class LiveTurns:
             self._turns[conversation] = replace(live, turn=turn)
 
     def begin(self, event: TurnStarted) -> LiveTurn:
-        text = event.assistant_message.text if event.continued else ""
+        earlier = event.assistant_message if event.continued else None
+        text, reasoning = (earlier.text, earlier.reasoning) if earlier else ("", "")
         answer = event.assistant_message
         question = None if event.continued else event.user_message
         phase = self._turns[event.conversation].phase if event.conversation in self._turns else None
-        live = LiveTurn(event.conversation, question, answer, event.turn, text, phase)
+        live = LiveTurn(event.conversation, question, answer, event.turn, text, reasoning, phase)
         self._turns[event.conversation] = live
         return live
 
@@ -69,8 +71,13 @@ class LiveTurns:
 
     def append(self, event: TurnText) -> None:
         live = self._turns.get(event.conversation)
-        if live is not None:
-            self._turns[event.conversation] = replace(live, text=live.text + event.delta)
+        if live is None:
+            return
+        if event.part == "reasoning":
+            grown = replace(live, reasoning=live.reasoning + event.delta)
+        else:
+            grown = replace(live, text=live.text + event.delta)
+        self._turns[event.conversation] = grown
 
     def end(self, conversation: ConversationId) -> LiveTurn | None:
         return self._turns.pop(conversation, None)

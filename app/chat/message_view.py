@@ -14,6 +14,7 @@ from app.chat.progress import PhaseView
 from app.chat.rich_text import BlockView, RichText
 from app.chat.sources import Sources
 from app.chat.stream import BlockStream, Change
+from app.chat.thought import ThoughtView
 from app.chat.words import report_line, saved_words, state_words
 from app.core.errors import UserError
 from app.core.events import TurnPhase
@@ -74,6 +75,7 @@ class AnswerView(QWidget):
         self._blocks: list[BlockView] = []
         self._stream = BlockStream()
         self._phase: PhaseView | None = None
+        self.thought = ThoughtView(theme)
         self._column = QVBoxLayout()
         self._column.setSpacing(7)
         self._foot = QVBoxLayout()
@@ -81,6 +83,7 @@ class AnswerView(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 10)
         layout.setSpacing(2)
+        layout.addWidget(self.thought)
         layout.addLayout(self._column)
         layout.addLayout(self._foot)
         self.setAccessibleName("Answer")
@@ -98,10 +101,17 @@ class AnswerView(QWidget):
 
     def show_phase(self, phase: TurnPhase) -> None:
         if self._phase is not None:
-            self._phase.setVisible(phase.phase != "answering" or not self._stream.text)
+            written = self._stream.text or self.thought.text
+            self._phase.setVisible(phase.phase != "answering" or not written)
             self._phase.show_phase(phase)
 
+    def think(self, delta: str) -> None:
+        self.thought.append(delta)
+        if self._phase is not None:
+            self._phase.hide()
+
     def append(self, delta: str) -> None:
+        self.thought.end()
         self._change(self._stream.append(delta))
         if self._phase is not None:
             self._phase.hide()
@@ -131,6 +141,7 @@ class AnswerView(QWidget):
 
     # --- parts ------------------------------------------------------------------------------------
     def _show_text(self, message: Message) -> None:
+        self.thought.show_thought(message.reasoning, message.thought_ms / 1000)
         numbers = shown_numbers(message.text, message.citations)
         self._stream = BlockStream(mark_citations(message.text, message.citations), numbers)
         self._change(self._stream.tail())

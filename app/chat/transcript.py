@@ -17,7 +17,7 @@ from app.chat.live import PENDING_QUESTION
 from app.chat.message_view import AnswerView, QuestionView
 from app.chat.numbers import renumbered
 from app.core.errors import UserError
-from app.core.events import TurnPhase
+from app.core.events import Part, TurnPhase
 from app.core.records import Message
 from app.widgets.announce import announce
 from app.widgets.theme import Theme
@@ -91,12 +91,12 @@ class Transcript(QScrollArea):
                 break
         self._append(QuestionView(self._theme, message))
 
-    def begin_answer(self, message: Message, text: str = "") -> None:
+    def begin_answer(self, message: Message, text: str = "", reasoning: str = "") -> None:
         """A running answer with its text so far; it replaces an answer to the same question."""
         last = self._views[-1] if self._views else None
         if isinstance(last, AnswerView):
             self._remove(last)
-        self._live = self._connected(AnswerView(self._theme, replace(message, text=text)))
+        self._live = self._connected(AnswerView(self._theme, replace(message, text=text, reasoning=reasoning)))
         self._append(self._live)
         self._mark_last(none=True)
         self._live.begin()
@@ -106,9 +106,9 @@ class Transcript(QScrollArea):
         if self._live is not None:
             self._live.show_phase(phase)
 
-    def append_text(self, delta: str) -> None:
+    def append_text(self, delta: str, part: Part = "answer") -> None:
         if self._live is not None:
-            self._live.append(delta)
+            (self._live.think if part == "reasoning" else self._live.append)(delta)
 
     def finish(self, message: Message) -> None:
         if self._live is not None:
@@ -230,8 +230,8 @@ class Transcript(QScrollArea):
         """Colours are part of the rich text, so a change of theme builds the settled messages again."""
         live, place = self._live, self.place()
         messages = [*self._older, *(view.message for view in self._views if view is not live)]
-        text = live.text() if live is not None else ""
+        text, reasoning = (live.text(), live.thought.text) if live is not None else ("", "")
         self.show_messages(messages)
         if live is not None:
-            self.begin_answer(live.message, text)
+            self.begin_answer(live.message, text, reasoning)
         self.restore_place(place)

@@ -90,7 +90,9 @@ def _follow(session: Session, turn: TurnId) -> Message:
     for event in session.events():
         if getattr(event, "turn", None) != turn:
             continue
-        if isinstance(event, TurnText):
+        if isinstance(event, TurnText) and event.part == "reasoning":
+            console.progress("Thinking")
+        elif isinstance(event, TurnText):
             console.clear()
             console.text(event.delta, end="")
         elif isinstance(event, TurnPhase):
@@ -127,6 +129,7 @@ def answer_json(message: Message, conversation: Conversation) -> dict[str, Any]:
     turn = message.report
     return {
         "answer": message.text,
+        "reasoning": message.reasoning,
         "citations": [citation_json(citation) for citation in message.citations],
         "tokens": asdict(turn.tokens) if turn else None,
         "timings_ms": asdict(turn.timings_ms) if turn else None,

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from app.core.conversations import ConversationStore
 from app.core.engine_events import Mailbox, TurnEvent
 from app.core.errors import UserError
-from app.core.events import Phase, TurnPhase, TurnText, WorkspaceEvent
+from app.core.events import Part, Phase, TurnPhase, TurnText, WorkspaceEvent
 from app.core.loops import LONGEST, TIMES, goes_in_circles
+from app.core.reasoning import ReasoningSplit, split_answer
 from app.core.records import Message, MessageState
 from engine.messages import (
     ConversationId,
@@ -34,7 +35,7 @@ class AnswerStream:
     """Follows one turn from submission to its end; runs on the turn's thread.
 
     `message` is the answer as stored before this turn; what the turn adds goes behind its text and ids. `stop` ends
-    the turn, for an answer that goes in circles (`looped`).
+    the turn, for an answer that goes in circles (`looped`). `reasons`: the model may set reasoning apart.
     """
 
     turn: TurnId
@@ -44,7 +45,10 @@ class AnswerStream:
     emit: Callable[[WorkspaceEvent], None]
     prompt_tokens: int
     stop: Callable[[], None]
+    reasons: bool = False
     text: str = ""
+    reasoning: str = ""
+    thought_s: float = 0.0
     ids: list[int] = field(default_factory=list)
     reused: int = 0
     computed: int = 0
@@ -52,13 +56,21 @@ class AnswerStream:
     failure: UserError | None = None
     looped: bool = False
     _stored: float = field(default_factory=time.monotonic)
+    _split: ReasoningSplit = field(init=False)
+    _raw: str = ""
+    _thinking: float | None = None  # when the reasoning began that goes on now
+
+    def __post_init__(self) -> None:
+        self._split = ReasoningSplit(self.reasons)
 
     def follow(self, mailbox: Mailbox) -> TurnFinished | None:
         """Until the turn ends. None: it failed, `failure` says why; what came so far is stored either way."""
         while True:
             event = mailbox.get()
             if isinstance(event, TurnFinished):
-                self.text = event.text
+                self._end_thought()
+                reasoning, answer = split_answer(event.text, self.reasons)
+                self.reasoning, self.text = reasoning.strip("\n"), self._answer_behind(reasoning, answer)
                 self.ids = list(event.generated.ids)
                 return event
             if isinstance(event, TurnFailed):
@@ -67,8 +79,15 @@ class AnswerStream:
             self._progress(event)
 
     def so_far(self, state: MessageState) -> Message:
-        tokens = self.message.tokens + Tokens.generated(self.ids)
-        return replace(self.message, text=self.message.text + self.text, tokens=tokens, state=state)
+        so_far, tokens = self.message, self.message.tokens + Tokens.generated(self.ids)
+        return replace(
+            so_far,
+            text=so_far.text + self.text,
+            tokens=tokens,
+            state=state,
+            reasoning=so_far.reasoning + self.reasoning,
+            thought_ms=so_far.thought_ms + self.thought_s * 1000,
+        )
 
     @property
     def tokens_with_kv(self) -> int:
@@ -95,24 +114,48 @@ class AnswerStream:
     def _add(self, event: TokenDelta) -> None:
         if not self.ids:
             self._phase("answering")
-        self.text += event.text
         self.ids += event.ids
+        self._raw += event.text
+        for part, piece in self._split.feed(event.text):
+            self._show(part, piece)
         if event.text:
-            self.emit(TurnText(self.turn, self.conversation, self.message.id, event.text))
             self._watch_for_loops()
         if time.monotonic() - self._stored >= STORE_EVERY_S:
             with contextlib.suppress(UserError):  # a full disk is told at the end; the answer is shown
                 self.keep()
 
+    def _show(self, part: Part, piece: str) -> None:
+        if part == "reasoning":
+            self._thinking = self._thinking or time.monotonic()
+            piece = piece if self.reasoning else piece.lstrip("\n")
+            self.reasoning += piece
+        else:
+            self._end_thought()
+            piece = piece if self.text else self._answer_behind(self.reasoning, piece)
+            self.text += piece
+        if piece:
+            self.emit(TurnText(self.turn, self.conversation, self.message.id, piece, part))
+
+    def _answer_behind(self, reasoning: str, answer: str) -> str:
+        """The empty lines between reasoning and answer belong to neither."""
+        return answer.lstrip("\n") if reasoning and not self.message.text else answer
+
+    def _end_thought(self) -> None:
+        if self._thinking is not None:
+            self.thought_s += time.monotonic() - self._thinking
+            self._thinking = None
+
     def _watch_for_loops(self) -> None:
-        if not self.looped and goes_in_circles(self.text[-LOOKED_AT:]):
+        if not self.looped and goes_in_circles(self._raw[-LOOKED_AT:]):
             self.looped = True
             self.stop()
 
     def keep(self) -> None:
         """Stores the answer so far as partial: after a crash it is there and can go on."""
         partial = self.so_far("partial")
-        self.store.update_answer(partial.id, partial.text, partial.tokens, "partial")
+        self.store.update_answer(
+            partial.id, partial.text, partial.tokens, "partial", partial.reasoning, partial.thought_ms
+        )
         self._stored = time.monotonic()
 
     def _phase(self, phase: Phase, done: int = 0, total: int = 0, left: float | None = None) -> None:

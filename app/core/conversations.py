@@ -6,12 +6,11 @@ written while it streams, so that after a crash text and ids agree and the answe
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +29,13 @@ from app.core.records import (
     StoredCitation,
     TurnReport,
 )
-from app.core.rows import conversation_from_row, message_from_row, message_values, token_blobs
+from app.core.rows import conversation_from_row, message_from_row, message_values, placement_text, token_blobs
 from app.core.schema import MIGRATIONS
 from app.core.titles import UNTITLED, title_from_question
 from engine.messages import ConversationId, Tokens
 
 SEARCH_LIMIT = 100
+LAST_OF_ALL = 1 << 62
 
 
 class ConversationStore:
@@ -132,20 +132,21 @@ class ConversationStore:
             rows = list(db.table("conversation_documents").rows_where("document = ?", [document]))
             return tuple(queries.conversation(db, row["conversation"]) for row in rows)
 
-    def fork(self, conversation: ConversationId, title: str = "") -> Conversation:
-        """A copy with a history of its own; answers that were put aside by regenerating stay behind."""
+    def fork(self, conversation: ConversationId, title: str = "", last: MessageId | None = None) -> Conversation:
+        """A copy with a history of its own, up to the message `last`; answers that were put aside stay behind."""
         source = self.get(conversation)
         copy = self.create(title, source.document_ids, source.mode, source.instructions)
-        columns = "role, text, ids, roles, created, state, citations, report, placement"
+        columns = "role, text, ids, roles, created, state, citations, report, placement, reasoning, thought_ms"
         with self._database.transaction() as db:
             db.execute(
-                f"INSERT INTO messages (conversation, {columns}) SELECT ?, {columns} FROM messages "
-                "WHERE conversation = ? AND superseded IS NULL ORDER BY id",
-                [copy.id, conversation],
+                f"INSERT INTO messages (conversation, cut, {columns}) "
+                f"SELECT ?, CASE WHEN cut IS NULL THEN NULL ELSE -1 END, {columns} FROM messages "
+                "WHERE conversation = ? AND superseded IS NULL AND id <= ? ORDER BY id",
+                [copy.id, conversation, last if last is not None else LAST_OF_ALL],
             )
             db.execute(
-                "UPDATE conversations SET (tokenizer, computed) = "
-                "(SELECT tokenizer, computed FROM conversations WHERE id = ?) WHERE id = ?",
+                "UPDATE conversations SET (tokenizer, computed, shifts) = "
+                "(SELECT tokenizer, computed, shifts FROM conversations WHERE id = ?) WHERE id = ?",
                 [conversation, copy.id],
             )
         return copy if title else self._change(copy.id, title=f"{source.title} (fork)", title_fixed=1)
@@ -183,9 +184,17 @@ class ConversationStore:
             db.table("conversations").update(conversation, changes)
         return replace(new, id=MessageId(int(str(identifier))))
 
-    def update_answer(self, message: MessageId, text: str, tokens: Tokens, state: MessageState) -> None:
+    def update_answer(
+        self,
+        message: MessageId,
+        text: str,
+        tokens: Tokens,
+        state: MessageState,
+        reasoning: str = "",
+        thought_ms: float = 0.0,
+    ) -> None:
         """The answer so far: text and ids together, in one transaction."""
-        values = {"text": text, **token_blobs(tokens), "state": state}
+        values = {"text": text, **token_blobs(tokens), "state": state, "reasoning": reasoning, "thought_ms": thought_ms}
         with self._database.transaction() as db:
             db.table("messages").update(message, values)
 
@@ -203,7 +212,7 @@ class ConversationStore:
         """New ids for old texts, after a change to a model with another tokenizer."""
         with self._database.transaction() as db:
             for message, ids, placement in tokens:
-                values = {**token_blobs(ids), "placement": json.dumps(asdict(placement), ensure_ascii=False)}
+                values = {**token_blobs(ids), "placement": placement_text(placement)}
                 db.table("messages").update(message, values)
 
     def supersede(self, message: MessageId) -> None:

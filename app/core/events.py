@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag import Document, IngestProgress
 
 JobId = NewType("JobId", str)
+Part = Literal["reasoning", "answer"]
 Phase = Literal["queued", "retrieving", "restoring", "reading", "answering"]
 
 
@@ -60,6 +61,7 @@ class TurnText:
     conversation: ConversationId
     message_id: MessageId
     delta: str
+    part: Part = "answer"
 
 
 @dataclass(frozen=True)

@@ -158,13 +158,15 @@ class Placement:
     """What a user message put into the context beside its question.
 
     `documents` came whole, `passages` were found for the question. `instructions`: the text placed with this
-    message, None when none. `shared_tokens`: leading tokens of header and documents (first message only).
+    message, None when none. `shared_tokens`: leading tokens of header and documents (first message only);
+    `head_tokens`: those before passages and question, which stay when the question leaves the context.
     """
 
     documents: tuple[PlacedPassages, ...] = ()
     passages: tuple[PlacedPassages, ...] = ()
     instructions: str | None = None
     shared_tokens: int = 0
+    head_tokens: int = 0
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Placement:
@@ -172,7 +174,9 @@ class Placement:
             items = data[key]
             return tuple(PlacedPassages(i["document_id"], i["first_marker"], tuple(i["passage_ids"])) for i in items)
 
-        return Placement(placed("documents"), placed("passages"), data["instructions"], data["shared_tokens"])
+        shared = data["shared_tokens"]
+        head = data.get("head_tokens", shared)
+        return Placement(placed("documents"), placed("passages"), data["instructions"], shared, head)
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,8 @@ class Message:
 
     The tokens of all messages of a conversation, in order, are its history: those of a user message begin
     with the header (first message) or the template's glue and end where the answer begins; those of an answer
-    are the sampled ids, the end token included.
+    are the sampled ids, the end token included. A message that is not `in_context` is shown and is no part of that.
+    `reasoning` is what the model wrote before `text`, over `thought_ms` milliseconds.
     """
 
     id: MessageId
@@ -194,6 +199,9 @@ class Message:
     citations: tuple[StoredCitation, ...] = ()
     report: TurnReport | None = None
     placement: Placement = field(default_factory=Placement)
+    reasoning: str = ""
+    thought_ms: float = 0.0
+    in_context: bool = True
 
 
 @dataclass(frozen=True)

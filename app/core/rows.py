@@ -48,6 +48,9 @@ def message_from_row(row: dict[str, Any]) -> Message:
         citations=tuple(StoredCitation.from_json(item) for item in json.loads(row["citations"])),
         report=None if report is None else TurnReport.from_json(json.loads(report)),
         placement=Placement.from_json(json.loads(row["placement"])),
+        reasoning=row["reasoning"],
+        thought_ms=row["thought_ms"],
+        in_context=row["cut"] is None,
     )
 
 
@@ -62,8 +65,14 @@ def message_values(message: Message) -> dict[str, Any]:
         "state": message.state,
         "citations": json.dumps([asdict(citation) for citation in message.citations], ensure_ascii=False),
         "report": None if message.report is None else json.dumps(message.report.to_json()),
-        "placement": json.dumps(asdict(message.placement), ensure_ascii=False),
+        "placement": placement_text(message.placement),
+        "reasoning": message.reasoning,
+        "thought_ms": message.thought_ms,
     }
+
+
+def placement_text(placement: Placement) -> str:
+    return json.dumps(asdict(placement), ensure_ascii=False)
 
 
 def token_blobs(tokens: Tokens) -> dict[str, bytes]:

@@ -61,4 +61,24 @@ def _search(db: sqlite_utils.Database) -> None:
     db.executescript(_WORDS)
 
 
-MIGRATIONS = (_conversations, _search)
+# Reasoning beside the answers; what left the context ("cuts") and how to undo it; ranges moved in the KV state.
+_CONTEXT = (
+    "ALTER TABLE messages ADD COLUMN reasoning TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE messages ADD COLUMN thought_ms REAL NOT NULL DEFAULT 0",
+    "ALTER TABLE messages ADD COLUMN cut INTEGER",
+    "ALTER TABLE conversations ADD COLUMN shifts TEXT NOT NULL DEFAULT '[]'",
+    """CREATE TABLE cuts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation TEXT NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+    made REAL NOT NULL, message INTEGER, ids BLOB, roles BLOB, placement TEXT,
+    shifts TEXT NOT NULL, removal TEXT
+)""",
+)
+
+
+def _context(db: sqlite_utils.Database) -> None:
+    for statement in _CONTEXT:
+        db.execute(statement)
+
+
+MIGRATIONS = (_conversations, _search, _context)

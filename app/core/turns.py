@@ -235,7 +235,8 @@ class Turns:
         answer = request.answer
         emit(TurnStarted(job.turn, job.conversation, request.messages[-1], answer, bool(answer.tokens.ids)))
         stop = partial(self._with.engine().send, Cancel(job.turn))
-        stream = AnswerStream(job.turn, job.conversation, answer, store, emit, len(request.prompt), stop)
+        reasons = request.model.handle.chat.reasons
+        stream = AnswerStream(job.turn, job.conversation, answer, store, emit, len(request.prompt), stop, reasons)
         mailbox = self._with.events.open(job.turn)
         self._submit(job, request)
         finished = stream.follow(mailbox)
@@ -250,7 +251,7 @@ class Turns:
             return TurnError(job.turn, job.conversation, error, failed)
         stopped = finished.reason == "cancelled" and not stream.looped
         done = stream.so_far("cancelled" if stopped else "complete")
-        store.update_answer(done.id, done.text, done.tokens, done.state)
+        store.update_answer(done.id, done.text, done.tokens, done.state, done.reasoning, done.thought_ms)
         return TurnDone(job.turn, job.conversation, self._settled(request, done, finished, stream))
 
     def _submit(self, job: RunningTurn, request: Request) -> None:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 from app.core.records import Conversation
 from app.services import Services
 
+EXPORTS = ("Markdown (*.md)", "Markdown with reasoning (*.md)")
 Changed = Callable[[Conversation], object]
 
 
@@ -32,12 +33,13 @@ def export(parent: QWidget, services: Services, conversation: Conversation) -> N
     from app.chat.export import file_name, write_markdown
 
     suggested = str(Path.home() / file_name(conversation.title))
-    name, _ = QFileDialog.getSaveFileName(parent, "Export as Markdown", suggested, "Markdown (*.md)")
+    name, kind = QFileDialog.getSaveFileName(parent, "Export as Markdown", suggested, ";;".join(EXPORTS))
     if not name:
         return
     workspace, path = services.workspace, Path(name)
+    reasoning = kind == EXPORTS[1]
 
     def work() -> None:
-        write_markdown(path, conversation, workspace.conversations.messages(conversation.id))
+        write_markdown(path, conversation, workspace.conversations.messages(conversation.id), reasoning)
 
     services.tasks.write(work, lambda _: services.toasts.say(f"Written to {path.name}."))

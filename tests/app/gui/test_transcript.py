@@ -179,3 +179,28 @@ def test_huge_question_leaves_the_others_at_their_size(transcript: Transcript, q
     assert [view.height() for view in transcript.answers[:2]] == pytest.approx(before, abs=30)
     for body in transcript.findChildren(RichText):
         assert body.height() >= body.document().size().height() - 1
+
+
+def test_reasoning_is_open_while_it_grows_and_folded_behind_the_answer(transcript: Transcript) -> None:
+    transcript.add_question(message(1, "user", "Why?"))
+    transcript.begin_answer(message(2, "assistant", ""))
+    transcript.append_text("Is it so", "reasoning")
+    transcript.append_text(" or so?", "reasoning")
+    thought = transcript.answers[-1].thought
+    assert not thought.isHidden()
+    assert thought.is_open
+    assert thought.findChild(RichText).toPlainText() == "Is it so or so?"
+    assert thought._toggle.text().strip().startswith("Thinking")
+    transcript.append_text("It is so.")
+    assert not thought.is_open
+    assert thought.findChild(RichText).isHidden()
+    transcript.finish(message(2, "assistant", "It is so.", reasoning="Is it so or so?", thought_ms=12_300.0))
+    assert thought._toggle.text().strip() == "Thought for 12 s"
+    assert transcript.answers[-1].text() == "It is so."
+    thought._toggle.click()
+    assert not thought.findChild(RichText).isHidden()
+
+
+def test_an_answer_without_reasoning_says_nothing_about_it(transcript: Transcript) -> None:
+    transcript.show_messages(turns(1))
+    assert transcript.answers[0].thought.isHidden()

@@ -116,3 +116,16 @@ def test_named_variants(tmp_path: Path) -> None:
     assert opened(tmp_path, TAGS, QWEN, variant="brief").segments.compose(None, ["q"], []) == "user>q;"
     missing = opened(tmp_path, TAGS, QWEN, variant="nothing")
     assert missing.segments == opened(tmp_path, TAGS, QWEN).segments
+
+
+def test_an_answer_that_is_continued_stays_where_it_was(tmp_path: Path) -> None:
+    chat = opened(tmp_path, TAGS, QWEN)
+    tokenizer = chat._tokenizer
+    for so_far, rest, shown in (
+        ("<think>Hm", " so</think>Yes.", "<think> so</think>Yes."),
+        ("<think>Hm</think>Ye", "s.", "s."),
+    ):
+        stream = chat.reply_stream()
+        stream.resume(tokenizer.encode(so_far, special=True))
+        text = "".join(stream.push(token) for token in tokenizer.encode(rest, special=True, continues=True))
+        assert text + stream.flush() == shown
