@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 from typing import Any
 
@@ -22,7 +23,7 @@ TEXT = "<think>\nIs it <b>one</b>?\n</think>\n\nIt is two."
 def test_pieces_of_any_size_give_the_same_parts(cuts: list[int]) -> None:
     places = [0, *sorted(set(cuts)), len(TEXT)]
     split = ReasoningSplit(active=True)
-    pieces = [p for a, b in zip(places, places[1:], strict=False) for p in split.feed(TEXT[a:b])]
+    pieces = [p for a, b in itertools.pairwise(places) for p in split.feed(TEXT[a:b])]
     pieces += split.rest()
     for part, wanted in (("reasoning", "\nIs it <b>one</b>?\n"), ("answer", "\n\nIt is two.")):
         assert "".join(text for p, text in pieces if p == part) == wanted
