@@ -11,7 +11,7 @@ from typing import Literal
 
 from rag import ingest, retrieve
 from rag import recognise as recognition
-from rag.contents import Contents
+from rag.collections import Collections
 from rag.errors import IntakeCancelled
 from rag.index import records
 from rag.index.database import Database, private_folder
@@ -34,7 +34,7 @@ def _never() -> bool:
     return False
 
 
-class Library(Contents):
+class Library(Collections):
     """A folder with the PDFs, their text, index and vectors; for its owner only (0700, files 0600).
 
     Usable from several threads and several processes at once. Close it after use.

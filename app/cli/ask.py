@@ -12,6 +12,7 @@ from app.cli.console import Console
 from app.cli.session import Session, open_session, stored_settings, with_engine_options
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnText, TurnWithdrawn
+from app.core.lookups import Lookup, Scope
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
 from engine.messages import TurnId
@@ -38,6 +39,7 @@ def run(options: Namespace, console: Console) -> None:
         session.workspace.load_model(model)
         session.wait_for_model()
         conversation = open_conversation(session, options.conversation, documents)
+        conversation = choose_scope(session, conversation, options)
         message = answer_in_mode(session, conversation, options.question, options.mode)
         report(console, message, session.workspace.conversations.get(conversation.id))
 
@@ -58,6 +60,28 @@ def open_conversation(session: Session, name: str | None, documents: Sequence[Do
     for document in documents:
         conversation = workspace.attach(conversation.id, int(document.id))
     return conversation
+
+
+def choose_scope(session: Session, conversation: Conversation, options: Namespace) -> Conversation:
+    """What --pages, --chapter, --collection and --everywhere say; it is kept for later questions."""
+    workspace = session.workspace
+    if options.everywhere:
+        return workspace.set_scope(conversation.id, None)
+    if options.collection:
+        name = workspace.library.collection(options.collection).name
+        return workspace.set_scope(conversation.id, Scope(name, collection=name))
+    if not options.pages and not options.chapter:
+        return conversation
+    if len(conversation.documents) != 1:
+        raise UserError(
+            "It is not clear which document is meant.",
+            f"The conversation has {len(conversation.documents)} documents; pages and chapters belong to one.",
+            "Name one FILE, or ask about the pages in a conversation of its own.",
+        )
+    (document,) = conversation.document_ids
+    scopes = workspace.scopes
+    scope = scopes.by_pages(document, options.pages) if options.pages else scopes.by_chapter(document, options.chapter)
+    return workspace.set_scope(conversation.id, scope)
 
 
 def answer_in_mode(session: Session, conversation: Conversation, question: str, mode: str | None) -> Message:
@@ -125,7 +149,7 @@ def report(console: Console, message: Message, conversation: Conversation) -> No
         console.text(reuse_line(message.report))
 
 
-def answer_json(message: Message, conversation: Conversation) -> dict[str, Any]:
+def answer_json(message: Message, conversation: Conversation, lookup: Lookup | None = None) -> dict[str, Any]:
     turn = message.report
     return {
         "answer": message.text,
@@ -134,6 +158,7 @@ def answer_json(message: Message, conversation: Conversation) -> dict[str, Any]:
         "tokens": asdict(turn.tokens) if turn else None,
         "timings_ms": asdict(turn.timings_ms) if turn else None,
         "mode": turn.mode if turn else None,
+        "lookup": asdict(lookup) if lookup else None,
         "finish_reason": turn.finish_reason if turn else None,
         "model": turn.model if turn else None,
         "saved_ms": turn.saved_ms if turn else None,

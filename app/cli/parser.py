@@ -68,6 +68,10 @@ def _add_ask(commands: Commands) -> None:
     ask.add_argument(
         "--mode", choices=("whole", "retrieve", "auto"), help="read all, or look passages up; default: auto"
     )
+    ask.add_argument("--pages", metavar="RANGE", help="look only into these printed pages, as 10-20 or iv")
+    ask.add_argument("--chapter", metavar="NAME", help="look only into this chapter: its number or title")
+    ask.add_argument("--collection", metavar="NAME", help="look into all documents of a collection")
+    ask.add_argument("--everywhere", action="store_true", help="look into whole documents again")
     ask.add_argument("--max-tokens", type=POSITIVE, metavar="N", help="length of the answer")
     _add_sampling_options(ask)
     _add_model_options(ask)

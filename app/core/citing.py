@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from app.core.documents import DocumentTexts, pages_in_context
 from app.core.errors import as_user_error
+from app.core.lookups import StoredRange
 from app.core.records import (
     Message,
     PageUse,
     PhaseTimes,
     StoredCitation,
-    StoredRange,
     TokenReport,
     TurnReport,
     UsedMode,

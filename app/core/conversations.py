@@ -17,6 +17,7 @@ from typing import Any
 from app.core import leases, queries
 from app.core.database import MigratedDatabase
 from app.core.errors import UserError
+from app.core.lookups import Lookup, Scope
 from app.core.records import (
     Conversation,
     Message,
@@ -95,6 +96,11 @@ class ConversationStore:
     def set_instructions(self, conversation: ConversationId, instructions: str) -> Conversation:
         return self._change(conversation, instructions=instructions.strip())
 
+    def set_scope(self, conversation: ConversationId, scope: Scope | None) -> Conversation:
+        """None: all documents again."""
+        stored = json.dumps(asdict(scope), ensure_ascii=False) if scope is not None else ""
+        return self._change(conversation, scope=stored)
+
     def set_draft(self, conversation: ConversationId, draft: str) -> Conversation:
         return self._change(conversation, draft=draft)
 
@@ -124,6 +130,9 @@ class ConversationStore:
         where = "conversation = ? AND document = ?"
         with self._database.transaction() as db:
             db.table("conversation_documents").delete_where(where, [conversation, document])
+            scope = queries.conversation(db, conversation).scope
+            if scope is not None and scope.document_id == document:
+                db.table("conversations").update(conversation, {"scope": ""})
         return self.get(conversation)
 
     def using(self, document: int) -> tuple[Conversation, ...]:
@@ -136,7 +145,7 @@ class ConversationStore:
         """A copy with a history of its own, up to the message `last`; answers that were put aside stay behind."""
         source = self.get(conversation)
         copy = self.create(title, source.document_ids, source.mode, source.instructions)
-        columns = "role, text, ids, roles, created, state, citations, report, placement, reasoning, thought_ms"
+        columns = "role, text, ids, roles, created, state, citations, report, placement, reasoning, thought_ms, lookup"
         with self._database.transaction() as db:
             db.execute(
                 f"INSERT INTO messages (conversation, cut, {columns}) "
@@ -171,10 +180,11 @@ class ConversationStore:
         tokens: Tokens,
         state: MessageState = "complete",
         placement: Placement | None = None,
+        lookup: Lookup | None = None,
     ) -> Message:
         """Stores a message at the end. The first question names a conversation that has no name yet."""
         new = Message(MessageId(0), conversation, role, text, tokens, time.time(), state)
-        new = replace(new, placement=placement or Placement())
+        new = replace(new, placement=placement or Placement(), lookup=lookup)
         with self._database.transaction() as db:
             title = queries.conversation(db, conversation)
             identifier = db.table("messages").insert(message_values(new), pk="id").last_pk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from rag.types import DocumentId, Hit
 
 if TYPE_CHECKING:
     from rag import Library
+    from rag.library import VectorUse
 
 log = logging.getLogger(__name__)
 
@@ -62,21 +63,25 @@ class Shelves:
         """Raises UserError, Cancelled."""
         fetch_embedder(self._embedder_folder, on_bytes, cancelled)
 
-    def search(self, query: str, documents: list[DocumentId], top: int) -> list[Hit]:
+    def search(
+        self, query: str, documents: list[DocumentId], top: int, *, pages: Mapping[DocumentId, range] | None = None
+    ) -> list[Hit]:
         """The best passages, then those right before and after them."""
         from rag.context import with_neighbours
 
-        return with_neighbours(self._search(query, documents, top), self.library())
+        return with_neighbours(self.found(query, documents, top, pages), self.library())
 
-    def _search(self, query: str, documents: list[DocumentId], top: int) -> list[Hit]:
+    def found(
+        self, query: str, documents: list[DocumentId], top: int, pages: Mapping[DocumentId, range] | None = None
+    ) -> list[Hit]:
+        """The best passages. `pages`: of a document, where not all of them are searched."""
         library = self.library()
-        embedded = any(library.document(document).embedded for document in documents)
-        if not embedded:
-            return library.search(query, documents, top, vectors="never")
-        if self._wait:
-            return library.search(query, documents, top, vectors="wait")
-        self.warm()
-        return library.search(query, documents, top, vectors="if_loaded")
+        vectors: VectorUse = "never"
+        if any(library.document(document).embedded for document in documents):
+            vectors = "wait" if self._wait else "if_loaded"
+            if not self._wait:
+                self.warm()
+        return library.search(query, documents, top, vectors=vectors, pages=pages)
 
     def warm(self) -> None:
         """Loads the embedder on a thread of its own, once."""

@@ -15,6 +15,7 @@ def split_unanswered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], 
     prompts: a model that reads empty answers gives empty answers. The exception are questions that were composed
     behind an unanswered first one, which alone holds header and documents.
     """
+    messages = spoken(messages)
     exchanges: list[list[Message]] = []
     for message in messages:
         if message.role == "user" or not exchanges:
@@ -25,6 +26,28 @@ def split_unanswered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], 
     if kept and not kept[0].placement.shared_tokens and messages[0].placement.shared_tokens:
         kept = [message for exchange in exchanges for message in exchange]
     return tuple(kept), tuple(pending)
+
+
+def spoken(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Without what the catalogue answered: the model has seen nothing of it."""
+    kept: list[Message] = []
+    silent = False
+    for message in messages:
+        silent = silent_question(message) if message.role == "user" else silent
+        if not silent:
+            kept.append(message)
+    return tuple(kept)
+
+
+def silent_exchange(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The last question with its answer when the catalogue gave it; () otherwise."""
+    asked = [place for place, message in enumerate(messages) if message.role == "user"]
+    return tuple(messages[asked[-1] :]) if asked and silent_question(messages[asked[-1]]) else ()
+
+
+def silent_question(message: Message) -> bool:
+    """It was answered without the model."""
+    return message.role == "user" and not message.tokens.ids
 
 
 def _answered(exchange: Iterable[Message]) -> bool:

@@ -6,30 +6,41 @@ Budgets are exact in tokens. Nothing is cut in silence: what does not fit is a U
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from app.core.documents import DocumentTexts
 from app.core.errors import DoesNotFit
+from app.core.lookups import Lookup
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
 from app.core.records import AttachedDocument, Conversation, Message, UsedMode
+from app.core.scoping import Scopes, Searched
+from app.core.searches import found_lookup, placed_lookup
 from app.core.segments import PromptFormat
 from app.core.settings import Settings
 from engine.messages import ConversationId, Tokens
+from rag.followup import complete
+from rag.reading_plan import wants_whole
 from rag.types import DocumentId, Hit, Passage
 
 if TYPE_CHECKING:
     from rag import Library
 
 ANSWER_ROOM = 64  # tokens; an answer shorter than that helps nobody
-Search = Callable[[str, list[DocumentId], int], Sequence[Hit]]
 LONGEST_TOKEN = 12  # characters of text per token, more than any tokenizer reaches on prose
 PASSAGE_SHARE = 14  # automatic budget: this part of the context; a small model is lost in more
 FEWEST_PASSAGES = 2  # the automatic budget holds the best two, whatever their length, where the context has room
 TWO_PASSAGES = 1000  # tokens, bound of two passages of rag.chunk.PASSAGE_WORDS with headings
 MOST_PASSAGE_TOKENS = 3000
-SHORT_QUESTION = 40  # characters; a shorter follow-up is searched together with the question before
+
+
+class Search(Protocol):
+    """`Library.search` or `Shelves.search`."""
+
+    def __call__(
+        self, query: str, documents: list[DocumentId], top: int, *, pages: Mapping[DocumentId, range]
+    ) -> Sequence[Hit]: ...
 
 
 class LoadedModel(Protocol):
@@ -44,7 +55,8 @@ class LoadedModel(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """One question ready to be sent. `estimated`: upper bound of passages that were not looked up yet."""
+    """One question ready to be sent. `estimated`: upper bound of passages that were not looked up yet; `lookup`: what
+    was searched and found, None when nothing had to be."""
 
     context: Context
     history: Tokens
@@ -54,6 +66,7 @@ class Plan:
     limit: int
     retrieve_ms: float = 0.0
     estimated: int = 0
+    lookup: Lookup | None = None
 
     @property
     def tokens(self) -> Tokens:
@@ -85,21 +98,29 @@ class Planner:
     """Composes questions; thread-safe. `library` is asked for at first need, `search` finds passages."""
 
     def __init__(self, library: Callable[[], Library], search: Search, settings: Callable[[], Settings]) -> None:
+        self._library = library
         self._search = search
         self._settings = settings
         self.texts = DocumentTexts(library)
+        self.scopes = Scopes(library)
 
     def plan(self, situation: Situation, question: str, look_up: bool = True) -> Plan:
         """The next message. `look_up` False: passages are not searched, only bounded (for a price)."""
         context = Context.of(situation.messages, situation.end_ids)
         draft = _Draft(situation, context, history(situation.messages), question, self._settings())
-        documents = self._fresh_documents(draft)
+        readable = self._readable(draft)
+        searched = self.scopes.of(situation.conversation.scope, question, readable)
+        if searched.label and not searched.from_words:
+            return self._with_passages(draft, searched, look_up)
+        documents = [document for document in readable if document not in context.whole]
         if not documents:
             return draft.finish("whole" if context.whole else "none")
         whole = self._whole(draft, documents)
         if whole:
             return draft.finish("whole", documents=whole)
-        return self._with_passages(draft, documents, look_up)
+        if not searched.from_words:
+            searched = replace(searched, documents=tuple(documents))
+        return self._with_passages(draft, searched, look_up)
 
     def shared_prefix(self, document: int, model: LoadedModel) -> Tokens | None:
         """What every first question on this document alone begins with; None when automatic mode would not read it
@@ -111,10 +132,9 @@ class Planner:
         shared = plan.composed.placement.shared_tokens
         return Tokens.prompt(plan.composed.tokens.ids[:shared]) if plan.addition.documents else None
 
-    def _fresh_documents(self, draft: _Draft) -> list[int]:
-        """Attached documents that are not in the context whole, in shelf order."""
-        attached = draft.situation.conversation.document_ids
-        return sorted(d for d in attached if d not in draft.context.whole and self.texts.readable(d))
+    def _readable(self, draft: _Draft) -> list[int]:
+        """Attached documents, in shelf order."""
+        return sorted(d for d in draft.situation.conversation.document_ids if self.texts.readable(d))
 
     def _whole(self, draft: _Draft, documents: Sequence[int]) -> tuple[WholeDocument, ...]:
         """The documents when they are to be read whole; () when passages are to be looked up."""
@@ -133,17 +153,36 @@ class Planner:
         characters = sum(self.texts.characters(document) for document in documents)
         return characters > draft.room * LONGEST_TOKEN
 
-    def _with_passages(self, draft: _Draft, documents: Sequence[int], look_up: bool) -> Plan:
+    def _with_passages(self, draft: _Draft, searched: Searched, look_up: bool) -> Plan:
+        part = self._whole_part(draft, searched)
+        if part:
+            plan = draft.finish("passages", passages=part)
+            return replace(plan, lookup=placed_lookup(plan, searched, self._library()))
         if not look_up:
-            characters = sum(self.texts.characters(document) for document in documents)
+            characters = sum(self.texts.characters(document) for document in searched.documents)
             return draft.finish("passages", estimated=min(draft.passage_budget(TWO_PASSAGES), characters // 2))
         started = time.perf_counter()
-        wanted = [DocumentId(document) for document in documents]
-        hits = self._search(draft.search_text(), wanted, draft.settings.passages)
+        query = draft.search_text()
+        hits = self._search(
+            query, [DocumentId(d) for d in searched.documents], draft.settings.passages, pages=searched.pages
+        )
+        hits = [hit for hit in hits if searched.has(hit.passage)]
         budget = draft.passage_budget(draft.cost([hit.passage for hit in hits[:FEWEST_PASSAGES]]))
         passages = draft.fitting((hit.passage for hit in hits), budget)
         elapsed = (time.perf_counter() - started) * 1000
-        return draft.finish("passages", passages=passages, retrieve_ms=elapsed)
+        plan = draft.finish("passages", passages=passages, retrieve_ms=elapsed)
+        return replace(plan, lookup=found_lookup(plan, query, searched, hits))
+
+    def _whole_part(self, draft: _Draft, searched: Searched) -> tuple[Passage, ...]:
+        """All of a part that is to be read as a whole: a selection, or what the reader chose and there is room for."""
+        wants_all = searched.selection is not None or not searched.from_words or wants_whole(draft.question)
+        if not searched.is_part or not wants_all or draft.situation.conversation.mode == "passages":
+            return ()
+        inside = [p for d in searched.documents for p in self.texts.whole(d).passages if searched.has(p)]
+        room = draft.room - len(draft.compose(draft.addition()).tokens)
+        if sum(len(passage.text) for passage in inside) > draft.room * LONGEST_TOKEN or draft.cost(inside) > room:
+            return ()
+        return tuple(inside)
 
 
 @dataclass(frozen=True)
@@ -167,7 +206,8 @@ class _Draft:
         return None if wanted == self.context.instructions else wanted
 
     def addition(self, documents: Sequence[WholeDocument] = (), passages: Sequence[Passage] = ()) -> Addition:
-        grounded = bool(self.situation.conversation.documents)
+        conversation = self.situation.conversation
+        grounded = bool(conversation.documents or conversation.scope)
         return Addition(self.question, tuple(documents), tuple(passages), self.instructions, grounded)
 
     def compose(self, addition: Addition) -> Composed:
@@ -185,11 +225,10 @@ class _Draft:
         return max(0, min(self.settings.passage_tokens or automatic, self.room - bare))
 
     def search_text(self) -> str:
-        """The question; a short follow-up ("and the second one?") together with the one before."""
-        asked = [message.text for message in self.situation.messages if message.role == "user"]
-        if asked and len(self.question) < SHORT_QUESTION:
-            return f"{asked[-1]} {self.question}"
-        return self.question
+        """The question; one that leans on the one before ("and the second one?") with that one's telling words."""
+        asked = [message for message in self.situation.messages if message.role == "user"]
+        before = (asked[-1].lookup.query if asked[-1].lookup else asked[-1].text) if asked else None
+        return complete(self.question, before)
 
     def fitting(self, passages: Iterable[Passage], budget: int) -> tuple[Passage, ...]:
         """The best passages that fit, in reading order; such as are in the context already cost nothing."""

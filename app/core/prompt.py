@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from app.core import segments
-from app.core.exchanges import split_unanswered
+from app.core.exchanges import split_unanswered, spoken
 from app.core.records import Message, PlacedPassages, Placement
 from app.core.segments import PromptFormat
 from engine.messages import Tokens
@@ -163,7 +163,7 @@ def recompose(
     """
     renewed: list[tuple[Message, Composed]] = []
     done: list[Message] = []
-    for message in messages:
+    for message in spoken(messages):
         if message.role == "assistant":
             ids = [*chat.text_ids(message.text), eog] if message.text else []
             composed = Composed(Tokens.prompt(ids), message.placement)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NewType
 
+from app.core.lookups import Lookup, Scope, StoredRange
 from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
 
 MessageId = NewType("MessageId", int)
-Mode = Literal["auto", "whole", "passages"]
-UsedMode = Literal["none", "whole", "passages"]
+Mode = Literal["auto", "whole", "passages", "survey"]
+UsedMode = Literal["none", "whole", "passages", "survey", "catalogue"]
 MessageRole = Literal["user", "assistant"]
 MessageState = Literal["complete", "partial", "cancelled", "failed"]
 Verified = Literal["exact", "altered", "matched", "not_found"]
@@ -41,17 +42,11 @@ class Conversation:
     draft: str = ""
     title_fixed: bool = False
     documents: tuple[AttachedDocument, ...] = ()
+    scope: Scope | None = None
 
     @property
     def document_ids(self) -> tuple[int, ...]:
         return tuple(document.document_id for document in self.documents)
-
-
-@dataclass(frozen=True)
-class StoredRange:
-    page_index: int
-    char_start: int
-    char_count: int
 
 
 @dataclass(frozen=True)
@@ -187,6 +182,8 @@ class Message:
     with the header (first message) or the template's glue and end where the answer begins; those of an answer
     are the sampled ids, the end token included. A message that is not `in_context` is shown and is no part of that.
     `reasoning` is what the model wrote before `text`, over `thought_ms` milliseconds.
+    Question and answer without tokens are no part of any prompt: the catalogue answered. `lookup`: of a question,
+    what was searched for it.
     """
 
     id: MessageId
@@ -202,6 +199,7 @@ class Message:
     reasoning: str = ""
     thought_ms: float = 0.0
     in_context: bool = True
+    lookup: Lookup | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from app.core.lookups import Lookup, Scope
 from app.core.records import (
     AttachedDocument,
     Conversation,
@@ -32,11 +33,12 @@ def conversation_from_row(row: dict[str, Any], documents: tuple[AttachedDocument
         draft=row["draft"],
         title_fixed=bool(row["title_fixed"]),
         documents=documents,
+        scope=Scope(**json.loads(row["scope"])) if row["scope"] else None,
     )
 
 
 def message_from_row(row: dict[str, Any]) -> Message:
-    report = row["report"]
+    report, lookup = row["report"], row["lookup"]
     return Message(
         id=MessageId(row["id"]),
         conversation=ConversationId(row["conversation"]),
@@ -51,6 +53,7 @@ def message_from_row(row: dict[str, Any]) -> Message:
         reasoning=row["reasoning"],
         thought_ms=row["thought_ms"],
         in_context=row["cut"] is None,
+        lookup=None if lookup is None else Lookup.from_json(json.loads(lookup)),
     )
 
 
@@ -68,6 +71,7 @@ def message_values(message: Message) -> dict[str, Any]:
         "placement": placement_text(message.placement),
         "reasoning": message.reasoning,
         "thought_ms": message.thought_ms,
+        "lookup": None if message.lookup is None else json.dumps(asdict(message.lookup), ensure_ascii=False),
     }
 
 

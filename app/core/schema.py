@@ -53,6 +53,18 @@ CREATE TRIGGER title_words_update AFTER UPDATE OF title ON conversations BEGIN
 """
 
 
+# What was looked up for a question, where a conversation looks, and the notes of a survey.
+_LOOKUPS = """
+ALTER TABLE messages ADD COLUMN lookup TEXT;
+ALTER TABLE messages ADD COLUMN survey TEXT;
+ALTER TABLE conversations ADD COLUMN scope TEXT NOT NULL DEFAULT '';
+CREATE TABLE survey_notes (
+    message INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+    step INTEGER NOT NULL, text TEXT NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (message, step)
+);
+"""
+
+
 def _conversations(db: sqlite_utils.Database) -> None:
     db.executescript(_FIRST)
 
@@ -81,4 +93,9 @@ def _context(db: sqlite_utils.Database) -> None:
         db.execute(statement)
 
 
-MIGRATIONS = (_conversations, _search, _context)
+def _lookups(db: sqlite_utils.Database) -> None:
+    for statement in _LOOKUPS.strip().split(";\n"):  # executescript would commit halfway
+        db.execute(statement)
+
+
+MIGRATIONS = (_conversations, _search, _context, _lookups)

@@ -10,75 +10,23 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from app.core.answers import AnswerStream
 from app.core.citing import cite_answer, coverage, passages_by_marker, report_of
-from app.core.conversations import ConversationStore
-from app.core.engine_events import EngineEvents
 from app.core.errors import Cancelled, UserError, as_user_error
-from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnWithdrawn, WorkspaceEvent
-from app.core.exchanges import mode_of, placement_of, up_to_last_question
-from app.core.gate import ModelGate, ReadyModel
-from app.core.history import Histories
-from app.core.planning import Planner, Situation, check_fits
+from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, TurnWithdrawn, WorkspaceEvent
+from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
+from app.core.gate import ReadyModel
+from app.core.inventory import catalogue_answer, store_told
+from app.core.planning import Situation, check_fits
 from app.core.prompt import history
-from app.core.records import Message, UsedMode
-from app.core.settings import Settings
+from app.core.records import Message
+from app.core.turn_parts import Request, RunningTurn, TurnServices
 from engine.messages import Cancel, ConversationId, Sampling, Submit, Tokens, TurnFinished, TurnId
 
-if TYPE_CHECKING:
-    from engine.client import EngineClient
-    from rag import Library
-
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TurnServices:
-    """What turns work with; parts that open lazily are functions."""
-
-    store: Callable[[], ConversationStore]
-    library: Callable[[], Library]
-    engine: Callable[[], EngineClient]
-    settings: Callable[[], Settings]
-    gate: ModelGate
-    events: EngineEvents
-    planner: Planner
-    histories: Histories
-    emit: Callable[[WorkspaceEvent], None]
-
-
-@dataclass
-class RunningTurn:
-    """`lock` orders submitting and stopping: a stop is never lost between the two."""
-
-    turn: TurnId
-    conversation: ConversationId
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    stopped: threading.Event = field(default_factory=threading.Event)
-    submitted: bool = False
-    thread: threading.Thread | None = None
-
-    def check(self) -> None:
-        if self.stopped.is_set():
-            raise Cancelled
-
-
-@dataclass(frozen=True)
-class Request:
-    """An answer to be computed: `messages` are the conversation up to the answer, `prompt` their ids."""
-
-    model: ReadyModel
-    messages: tuple[Message, ...]
-    answer: Message
-    prompt: Tokens
-    mode: UsedMode
-    variant: int = 0
-    retrieve_ms: float = 0.0
-    computed: int = 0
 
 
 Work = Callable[[RunningTurn], WorkspaceEvent]
@@ -97,6 +45,7 @@ class Turns:
             return {conversation: job.turn for conversation, job in self._running.items()}
 
     def ask(self, conversation: ConversationId, text: str) -> TurnId:
+        """A question about the catalogue is answered from it, without the model."""
         question = text.strip()
         if not question:
             raise UserError("There is no question.", "The text is empty.", "Type a question.")
@@ -177,6 +126,19 @@ class Turns:
             log.info("the question is not kept: %s", type(error).__name__)
 
     def _ask(self, job: RunningTurn, question: str) -> WorkspaceEvent:
+        attached = self._with.store().get(job.conversation).document_ids
+        told = catalogue_answer(question, attached, self._with.library())
+        return self._ask_model(job, question) if told is None else self._tell(job, question, told)
+
+    def _tell(self, job: RunningTurn, question: str, told: str) -> WorkspaceEvent:
+        store = self._with.store()
+        user, answer = store_told(store, job.conversation, question, told)
+        store.set_draft(job.conversation, "")
+        self._with.emit(TurnStarted(job.turn, job.conversation, user, replace(answer, text="")))
+        self._with.emit(TurnText(job.turn, job.conversation, answer.id, told))
+        return TurnDone(job.turn, job.conversation, answer)
+
+    def _ask_model(self, job: RunningTurn, question: str) -> WorkspaceEvent:
         model, situation, computed = self._situation(job)
         self._phase_retrieving(job, situation)
         plan = self._with.planner.plan(situation, question)
@@ -186,7 +148,10 @@ class Turns:
         if computed > len(plan.history):  # it counted an unanswered question that this one replaces
             computed = len(plan.history)
             store.set_computed(job.conversation, model.identity, computed)
-        user = store.append(job.conversation, "user", question, plan.composed.tokens, placement=plan.composed.placement)
+        placement = plan.composed.placement
+        user = store.append(
+            job.conversation, "user", question, plan.composed.tokens, placement=placement, lookup=plan.lookup
+        )
         store.set_draft(job.conversation, "")
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         messages = (*situation.messages, user)
@@ -194,6 +159,11 @@ class Turns:
         return self._answer(job, request)
 
     def _regenerate(self, job: RunningTurn) -> WorkspaceEvent:
+        told = silent_exchange(self._with.store().messages(job.conversation))
+        if told:  # the reader wants the model's own answer
+            for message in told:
+                self._with.store().supersede(message.id)
+            return self._ask_model(job, told[0].text)
         model, situation, computed = self._situation(job)
         messages = situation.messages + situation.unanswered
         asked = up_to_last_question(messages)

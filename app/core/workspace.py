@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,14 +36,18 @@ from app.core.gate import ModelGate, no_model
 from app.core.history import Histories
 from app.core.imports import Imports
 from app.core.jobs import Job, JobThread
+from app.core.lookups import Lookup, Scope
 from app.core.paths import Paths
 from app.core.planning import Planner
 from app.core.pricing import price_of
 from app.core.prompt import history
 from app.core.read_ahead import ReadAhead, ReadAheadServices
 from app.core.records import Conversation, Mode, Price
+from app.core.scoping import Scopes
+from app.core.searches import found_passages
 from app.core.settings import Settings, load_settings, save_settings
-from app.core.turns import Turns, TurnServices
+from app.core.turn_parts import TurnServices
+from app.core.turns import Turns
 from engine.messages import (
     ConversationId,
     DropState,
@@ -196,6 +200,23 @@ class Workspace:
 
     def set_mode(self, conversation: ConversationId, mode: Mode) -> Conversation:
         return self._changed(self.conversations.set_mode(conversation, mode))
+
+    def set_scope(self, conversation: ConversationId, scope: Scope | None) -> Conversation:
+        """Where its questions look from now on; None: all its documents."""
+        return self._changed(self.conversations.set_scope(conversation, scope))
+
+    @property
+    def scopes(self) -> Scopes:
+        """Chapters and pages of documents, as scopes."""
+        return self._planner.scopes
+
+    def search(self, query: str, documents: Sequence[int], scope: Scope | None = None, top: int = 10) -> Lookup:
+        """What a question would find, without asking it. Takes as long as a search (the embedder may be loading)."""
+        searched = self.scopes.of(scope, query, documents)
+        hits = self._shelves.found(query, [DocumentId(d) for d in searched.documents], top, searched.pages)
+        hits = [hit for hit in hits if searched.has(hit.passage)]
+        meaning = any(hit.why.get("vectors") for hit in hits)
+        return Lookup(query, searched.label, searched.from_words, meaning, tuple(found_passages(hits)))
 
     def trash(self, conversation: ConversationId) -> Conversation:
         """Undone by `restore`; its turn is stopped."""

@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.core.errors import UserError, as_user_error
-from app.core.records import StoredRange
+from app.core.lookups import StoredRange
 from app.reader.outline import OutlineView
 from app.reader.page_view import PageView, Place
 from app.reader.toolbar import ReaderToolbar

@@ -104,8 +104,30 @@ CREATE TABLE recognised (
 
 NOTES = "ALTER TABLE documents ADD COLUMN note TEXT NOT NULL DEFAULT '';"
 
+COLLECTIONS = """
+CREATE TABLE collections (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL COLLATE NOCASE UNIQUE,
+    folder TEXT
+);
+CREATE TABLE collection_documents (
+    collection_id INTEGER NOT NULL REFERENCES collections(id) ON DELETE CASCADE,
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    PRIMARY KEY (collection_id, document_id)
+) WITHOUT ROWID;
+CREATE TABLE followed_files (
+    collection_id INTEGER NOT NULL REFERENCES collections(id) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    document_id INTEGER REFERENCES documents(id) ON DELETE SET NULL,
+    error TEXT NOT NULL,
+    PRIMARY KEY (collection_id, path)
+) WITHOUT ROWID;
+"""
+
 WAIT_S = 30.0
-STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES)
+STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS)
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:

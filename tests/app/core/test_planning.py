@@ -1,6 +1,6 @@
 """What goes along with a question: real library, real tokenizer, a context of chosen size."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import pytest
 
 from app.core.conversations import ConversationStore
 from app.core.errors import UserError
+from app.core.lookups import Scope
 from app.core.planning import Planner, Situation, check_fits, what_would_drop
 from app.core.prompt import history
 from app.core.records import Mode
@@ -35,6 +36,7 @@ class Desk:
     library: Library
     chat: PromptFormat
     end_ids: frozenset[int]
+    decode: Callable[..., str] = str
     settings: Settings = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
@@ -50,15 +52,18 @@ class Desk:
 
     def keep(self, plan) -> None:
         composed = plan.composed
-        self.store.append(
-            self.conversation, "user", plan.addition.question, composed.tokens, placement=composed.placement
-        )
+        question = plan.addition.question
+        user = (self.conversation, "user", question, composed.tokens)
+        self.store.append(*user, placement=composed.placement, lookup=plan.lookup)
+
+    def chat_text(self, plan) -> str:
+        return self.decode(plan.composed.tokens.ids)
 
 
 @pytest.fixture
 def desk(store: ConversationStore, tmp_path: Path, chat) -> Iterator[Desk]:
     library = Library(tmp_path / "library")
-    yield Desk(store, library, chat.format, chat.end_ids)
+    yield Desk(store, library, chat.format, chat.end_ids, chat.decode)
     library.close()
 
 
@@ -136,3 +141,49 @@ def test_the_automatic_budget_holds_the_two_best_passages_where_there_is_room(de
     assert sum(sizes) > 3000 // 20, "the share alone would hold fewer"
     priced = desk.plan(TRASH, context=3000, mode="passages", look_up=False)
     assert priced.total >= plan.total, "a price counts the bound"
+
+
+def test_a_scope_that_the_reader_set_is_placed_as_it_stands(desk: Desk) -> None:
+    scope = Scope("page 3", desk.document, 2, 2)
+    desk.store.set_scope(desk.conversation, scope)
+    plan = desk.plan("What is this?", context=8192)
+    inside = [p for p in desk.library.passages(DocumentId(desk.document)) if 2 in {r.page_index for r in p.ranges}]
+    assert list(plan.addition.passages) == inside
+    assert plan.lookup is not None
+    assert {p.use for p in plan.lookup.passages} == {"new"}
+    searched = desk.plan(TRASH, context=8192, mode="passages")
+    assert searched.lookup is not None
+    assert searched.lookup.scope == "page 3"
+    assert all(2 in {r.page_index for r in p.ranges} for p in searched.addition.passages)
+
+
+def test_a_follow_up_is_searched_with_the_words_of_the_question_before(desk: Desk) -> None:
+    desk.keep(desk.plan(TRASH, context=8192, mode="passages"))
+    plan = desk.plan("and why?", context=8192, mode="passages")
+    assert plan.lookup is not None
+    assert plan.lookup.query.startswith("and why? ")
+    assert "trash" in plan.lookup.query
+    known = [p for p in plan.lookup.passages if p.use == "known"]
+    assert known, "passages of the first question are referred to, not repeated"
+    assert all(p.marker > 0 for p in known)
+    text = desk.chat_text(plan)
+    assert not any(p.text[:60] in text for p in known)
+
+
+def test_the_look_up_tells_what_had_no_room(desk: Desk) -> None:
+    desk.settings = replace(desk.settings, passage_tokens=300)
+    plan = desk.plan(TRASH, context=8192, mode="passages")
+    assert plan.lookup is not None
+    uses = [p.use for p in plan.lookup.passages]
+    assert "new" in uses
+    assert "no room" in uses
+    placed = {p.passage_id for p in plan.lookup.passages if p.use == "new"}
+    assert placed == {p.id for p in plan.addition.passages}
+
+
+def test_pages_named_in_the_question_are_where_it_looks(desk: Desk) -> None:
+    plan = desk.plan("What does page 3 say about pages?", context=1500)
+    assert plan.lookup is not None
+    assert plan.lookup.from_words
+    page = desk.planner.scopes.labels(desk.document).index("3")
+    assert all(page in {r.page_index for r in p.ranges} for p in plan.addition.passages)

@@ -21,7 +21,9 @@ from app.core.history import Histories
 from app.core.planning import Planner
 from app.core.prompt import history
 from app.core.settings import Settings
-from app.core.turns import Turns, TurnServices
+from app.core.turn_parts import TurnServices
+from app.core.turns import Turns
+from assets import sample_pdf
 from engine.messages import (
     Cancel,
     Command,
@@ -447,3 +449,42 @@ def test_an_empty_answer_is_told(desk: Desk) -> None:
     desk.turns.ask(c.id, "Which colour?")
     report = desk.end_of_turn().message.report
     assert report.finish_reason == "empty"
+
+
+def test_the_catalogue_answers_without_the_model_and_outside_every_prompt(desk: Desk) -> None:
+    document = desk.library.add(sample_pdf())
+    c = desk.store.create(documents=[int(document.id)])
+    desk.turns.ask(c.id, "How many pages does it have?")
+    done = desk.end_of_turn()
+    assert document.name in done.message.text
+    assert "10 pages" in done.message.text
+    assert done.message.report.mode == "catalogue"
+    assert desk.engine.submitted == []
+    desk.turns.ask(c.id, "Which colour is it?")
+    desk.end_of_turn()
+    question = desk.store.messages(c.id)[2]
+    assert desk.engine.submitted[0].tokens == question.tokens, "as if it were the first question"
+
+
+def test_answering_a_catalogue_question_again_asks_the_model(desk: Desk) -> None:
+    document = desk.library.add(sample_pdf())
+    c = desk.store.create(documents=[int(document.id)])
+    desk.turns.ask(c.id, "Which chapters are there?")
+    desk.end_of_turn()
+    desk.turns.regenerate(c.id)
+    done = desk.end_of_turn()
+    assert done.message.text == "It is blue."
+    assert [m.text for m in desk.store.messages(c.id)] == ["Which chapters are there?", "It is blue."]
+
+
+def test_what_was_looked_up_is_stored_with_the_question(desk: Desk) -> None:
+    document = desk.library.add(sample_pdf())
+    c = desk.store.create(documents=[int(document.id)], mode="passages")
+    desk.turns.ask(c.id, "How long is a deleted conversation kept?")
+    desk.end_of_turn()
+    lookup = desk.store.messages(c.id)[0].lookup
+    assert lookup is not None
+    assert lookup.query == "How long is a deleted conversation kept?"
+    assert any(p.use == "new" and p.score > 0 for p in lookup.passages)
+    copy = desk.store.fork(c.id)
+    assert desk.store.messages(copy.id)[0].lookup == lookup

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.chat.export import as_markdown, file_name, write_markdown
-from app.core.records import Conversation, Message, MessageId, StoredCitation, StoredRange
+from app.core.lookups import StoredRange
+from app.core.records import Conversation, Message, MessageId, StoredCitation
 from engine.messages import ConversationId, Tokens
 
 HERE = Conversation(ConversationId("c"), "Trash: how long?", 0.0, 0.0)

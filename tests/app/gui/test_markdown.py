@@ -10,7 +10,8 @@ import pytest
 
 from app.chat.markdown import Code, Prose, Table, mark_citations, parse
 from app.chat.stream import BlockStream
-from app.core.records import StoredCitation, StoredRange
+from app.core.lookups import StoredRange
+from app.core.records import StoredCitation
 
 SAMPLE = """# Title
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import QRectF, QSize
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import UserError
-from app.core.records import StoredRange
+from app.core.lookups import StoredRange
 from app.reader.page_view import Place
 from app.reader.panel import ReaderPanel
 from app.reader.pdf import PdfFile, lines

@@ -1,0 +1,68 @@
+"""What turns are made of: the services they work with, a running turn, and a request for an answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from app.core.conversations import ConversationStore
+from app.core.engine_events import EngineEvents
+from app.core.errors import Cancelled
+from app.core.events import WorkspaceEvent
+from app.core.gate import ModelGate, ReadyModel
+from app.core.history import Histories
+from app.core.planning import Planner
+from app.core.records import Message, UsedMode
+from app.core.settings import Settings
+from engine.messages import ConversationId, Tokens, TurnId
+
+if TYPE_CHECKING:
+    from engine.client import EngineClient
+    from rag import Library
+
+
+@dataclass(frozen=True)
+class TurnServices:
+    """What turns work with; parts that open lazily are functions."""
+
+    store: Callable[[], ConversationStore]
+    library: Callable[[], Library]
+    engine: Callable[[], EngineClient]
+    settings: Callable[[], Settings]
+    gate: ModelGate
+    events: EngineEvents
+    planner: Planner
+    histories: Histories
+    emit: Callable[[WorkspaceEvent], None]
+
+
+@dataclass
+class RunningTurn:
+    """`lock` orders submitting and stopping: a stop is never lost between the two."""
+
+    turn: TurnId
+    conversation: ConversationId
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    submitted: bool = False
+    thread: threading.Thread | None = None
+
+    def check(self) -> None:
+        if self.stopped.is_set():
+            raise Cancelled
+
+
+@dataclass(frozen=True)
+class Request:
+    """An answer to be computed: `messages` are the conversation up to the answer, `prompt` their ids."""
+
+    model: ReadyModel
+    messages: tuple[Message, ...]
+    answer: Message
+    prompt: Tokens
+    mode: UsedMode
+    variant: int = 0
+    retrieve_ms: float = 0.0
+    computed: int = 0
