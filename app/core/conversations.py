@@ -30,7 +30,14 @@ from app.core.records import (
     StoredCitation,
     TurnReport,
 )
-from app.core.rows import conversation_from_row, message_from_row, message_values, placement_text, token_blobs
+from app.core.rows import (
+    conversation_from_row,
+    message_from_row,
+    message_values,
+    placement_text,
+    scope_text,
+    token_blobs,
+)
 from app.core.schema import MIGRATIONS
 from app.core.titles import UNTITLED, title_from_question
 from engine.messages import ConversationId, Tokens
@@ -98,8 +105,7 @@ class ConversationStore:
 
     def set_scope(self, conversation: ConversationId, scope: Scope | None) -> Conversation:
         """None: all documents again."""
-        stored = json.dumps(asdict(scope), ensure_ascii=False) if scope is not None else ""
-        return self._change(conversation, scope=stored)
+        return self._change(conversation, scope=scope_text(scope))
 
     def set_draft(self, conversation: ConversationId, draft: str) -> Conversation:
         return self._change(conversation, draft=draft)

@@ -86,3 +86,7 @@ def token_blobs(tokens: Tokens) -> dict[str, bytes]:
 
 def tokens_from_blobs(ids: bytes, roles: bytes) -> Tokens:
     return Tokens(tuple(np.frombuffer(ids, dtype="<i4").tolist()), tuple(np.frombuffer(roles, dtype=np.uint8).tolist()))
+
+
+def scope_text(scope: Scope | None) -> str:
+    return json.dumps(asdict(scope), ensure_ascii=False) if scope is not None else ""
