@@ -18,7 +18,7 @@ from app.core.settings import Settings
 from engine.messages import TurnId
 from rag.types import Document
 
-MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "auto": "auto"}
+MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "survey": "survey", "auto": "auto"}
 MARKS = {"exact": "✓", "altered": "≈", "matched": "→", "not_found": "✗"}
 SAMPLING = (
     "max_tokens", "temperature", "seed", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
@@ -32,6 +32,7 @@ EMPTY = (
 
 
 def run(options: Namespace, console: Console) -> None:
+    check_question(options)
     with open_session(console, stored_settings(lambda s: _settings(s, options))) as session:
         model = session.model_path(options.model)
         session.workspace.models.info(model)  # a wrong model is told before any document is taken in
@@ -40,8 +41,35 @@ def run(options: Namespace, console: Console) -> None:
         session.wait_for_model()
         conversation = open_conversation(session, options.conversation, documents)
         conversation = choose_scope(session, conversation, options)
-        message = answer_in_mode(session, conversation, options.question, options.mode)
-        report(console, message, session.workspace.conversations.get(conversation.id))
+        message = _message(session, conversation, options)
+        report(console, message, session.workspace.conversations.get(conversation.id), lookup_of(session, message))
+
+
+def _message(session: Session, conversation: Conversation, options: Namespace) -> Message:
+    workspace = session.workspace
+    if options.resume:
+        return followed(session, workspace.continue_answer(conversation.id))
+    if options.rest:
+        asked = [m.text for m in workspace.conversations.messages(conversation.id) if m.role == "user"]
+        question = options.question or (asked[-1] if asked else "")
+        return followed(session, workspace.ask(conversation.id, question, survey=True))
+    return answer_in_mode(session, conversation, options.question, options.mode)
+
+
+def check_question(options: Namespace) -> None:
+    if not options.question and not (options.conversation and (options.resume or options.rest)):
+        raise UserError(
+            "There is no question.",
+            "-q TEXT is missing; --resume and --rest need a --conversation.",
+            "See 'pagekeep ask --help'.",
+        )
+
+
+def lookup_of(session: Session, answer: Message) -> Lookup | None:
+    """What was looked up for the question before this answer."""
+    messages = session.workspace.conversations.messages(answer.conversation)
+    before = [m for m in messages if m.role == "user" and m.id < answer.id]
+    return before[-1].lookup if before else None
 
 
 def _settings(settings: Settings, options: Namespace) -> Settings:
@@ -100,7 +128,11 @@ def answer_in_mode(session: Session, conversation: Conversation, question: str, 
 
 def answer(session: Session, conversation: Conversation, question: str) -> Message:
     """Asks and streams the answer to the terminal. Raises the UserError of a failed turn."""
-    turn = session.workspace.ask(conversation.id, question)
+    return followed(session, session.workspace.ask(conversation.id, question))
+
+
+def followed(session: Session, turn: TurnId) -> Message:
+    """The answer of a turn, streamed; an interrupt stops it first."""
     try:
         return _follow(session, turn)
     except KeyboardInterrupt:
@@ -133,19 +165,32 @@ def _follow(session: Session, turn: TurnId) -> Message:
 
 def _show_phase(console: Console, phase: TurnPhase) -> None:
     if phase.phase == "reading" and phase.total:
-        left = f", {phase.seconds_left:.0f} s left" if phase.seconds_left else ""
-        console.progress(f"Reading: {phase.done:,} of {phase.total:,} tokens{left}")
+        console.progress(f"Reading: {phase.done:,} of {phase.total:,} tokens{_left(phase)}")
+    elif phase.phase == "surveying":
+        console.progress(f"Reading all of it: {phase.done:,} of {phase.total:,} steps{_left(phase)}")
 
 
-def report(console: Console, message: Message, conversation: Conversation) -> None:
-    """The JSON object, or citations and the line on reuse below the streamed answer."""
-    console.result(answer_json(message, conversation))
+def _left(phase: TurnPhase) -> str:
+    return f", {phase.seconds_left:.0f} s left" if phase.seconds_left else ""
+
+
+def report(console: Console, message: Message, conversation: Conversation, lookup: Lookup | None = None) -> None:
+    """The JSON object, or citations, what was read, and the line on reuse below the streamed answer."""
+    console.result(answer_json(message, conversation, lookup))
     console.text("\n")
     if not message.text.strip():
         console.note(EMPTY)
     for citation in message.citations:
         console.text(citation_line(citation))
-    if message.report is not None:
+    if message.report is None:
+        return
+    if message.report.coverage:
+        console.text(f"  {message.report.coverage}")
+        if message.report.unread:
+            console.text(f"  Read the rest: pagekeep ask --conversation '{conversation.title}' --rest")
+    if message.report.mode == "catalogue":
+        console.text("  Answered from the library's catalogue, without the model.")
+    else:
         console.text(reuse_line(message.report))
 
 
@@ -159,6 +204,8 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "timings_ms": asdict(turn.timings_ms) if turn else None,
         "mode": turn.mode if turn else None,
         "lookup": asdict(lookup) if lookup else None,
+        "coverage": turn.coverage if turn else None,
+        "unread_pages": turn.unread if turn else None,
         "finish_reason": turn.finish_reason if turn else None,
         "model": turn.model if turn else None,
         "saved_ms": turn.saved_ms if turn else None,

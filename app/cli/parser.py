@@ -10,6 +10,10 @@ from app.core.errors import UserError
 
 KV_TYPES = ("f32", "f16", "bf16", "q8")
 BACKENDS = ("cpu", "reference", "gpu")
+MODES = (
+    "whole: read all at once; retrieve: look passages up; survey: read all of it part by part, with notes; "
+    "default: auto"
+)
 COUNT = whole_number(0)
 POSITIVE = whole_number(1)
 
@@ -63,11 +67,11 @@ def _add_model_options(parser: Parser) -> None:
 def _add_ask(commands: Commands) -> None:
     ask = _command(commands, "ask", "Answer a question about documents, with citations")
     ask.add_argument("files", nargs="*", metavar="FILE", help="PDF files the conversation is about")
-    ask.add_argument("-q", "--question", required=True, metavar="TEXT")
+    ask.add_argument("-q", "--question", metavar="TEXT", help="needed unless --resume or --rest is given")
     ask.add_argument("--conversation", metavar="NAME", help="continue it, or begin it under this name")
-    ask.add_argument(
-        "--mode", choices=("whole", "retrieve", "auto"), help="read all, or look passages up; default: auto"
-    )
+    ask.add_argument("--mode", choices=("whole", "retrieve", "survey", "auto"), help=MODES)
+    ask.add_argument("--resume", action="store_true", help="go on with the last answer of --conversation that was cut")
+    ask.add_argument("--rest", action="store_true", help="read the pages that the last answer did not rest on")
     ask.add_argument("--pages", metavar="RANGE", help="look only into these printed pages, as 10-20 or iv")
     ask.add_argument("--chapter", metavar="NAME", help="look only into this chapter: its number or title")
     ask.add_argument("--collection", metavar="NAME", help="look into all documents of a collection")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.core.documents import DocumentTexts, pages_in_context
@@ -19,7 +20,9 @@ from app.core.records import (
     UsedMode,
 )
 from engine.messages import TurnFinished
-from rag.types import Citation, Passage
+from rag.coverage import Coverage, not_found_note, says_not_found
+from rag.reading_plan import wants_whole
+from rag.types import Citation, Document, Passage
 
 if TYPE_CHECKING:
     from rag import Library
@@ -86,6 +89,31 @@ def coverage(messages: Sequence[Message], texts: DocumentTexts) -> tuple[PageUse
     whole = [texts.document(document) for document in whole_ids if texts.readable(document)]
     shown = [p for placement in placements for item in placement.passages for p in texts.placed(item)]
     return pages_in_context(whole, shown)
+
+
+def with_coverage(report: TurnReport, question: str, answer: Message, documents: Sequence[Document]) -> TurnReport:
+    """Tells how much was read where the answer may miss something: it found nothing, or it was to be about all.
+
+    Args:
+        documents: all that the question was about; what of them was read is in the report.
+    """
+    used = {use.document_id: use for use in report.pages_in_context}
+    covered = [_covered(document, used.get(int(document.id))) for document in documents]
+    unread = sum(len(one.unread) for one in covered)
+    told = ""
+    if report.mode == "passages" and not used:
+        told = "No passage was found for this question; the answer rests on no page."
+    elif says_not_found(answer.text):
+        told = not_found_note(covered)
+    elif unread and wants_whole(question):
+        read, pages = sum(len(one.read) for one in covered), sum(one.pages for one in covered)
+        told = f"This answer rests on {read:,} of {pages:,} pages."
+    return replace(report, coverage=told, unread=unread if told else 0)
+
+
+def _covered(document: Document, use: PageUse | None) -> Coverage:
+    pages = use.pages if use else ()
+    return Coverage(document.id, document.name, document.pages, pages, document.unreadable_pages)
 
 
 def report_of(

@@ -39,6 +39,7 @@ from app.core.rows import (
     token_blobs,
 )
 from app.core.schema import MIGRATIONS
+from app.core.survey_store import SurveyStore
 from app.core.titles import UNTITLED, title_from_question
 from engine.messages import ConversationId, Tokens
 
@@ -52,6 +53,7 @@ class ConversationStore:
     def __init__(self, path: Path) -> None:
         """Opens or creates `path`. Raises UserError when it is newer than this version or damaged."""
         self._database = MigratedDatabase(path, MIGRATIONS, "The conversations")
+        self.surveys = SurveyStore(self._database)
 
     def close(self) -> None:
         self._database.close()

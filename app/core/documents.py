@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from app.core.errors import UserError
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rag import Library
 
 KEPT_DOCUMENTS = 8
+CHARACTERS_PER_TOKEN = 3.3  # of English text, generously
 
 
 class DocumentTexts:
@@ -68,6 +69,14 @@ class DocumentTexts:
 
     def characters(self, document: int) -> int:
         return self.document(document).characters
+
+    def about_tokens(self, documents: Sequence[int], pages: Mapping[DocumentId, range]) -> int:
+        """About what reading them takes, `pages` where not all of one: counting is too slow for a price."""
+        characters = 0
+        for known in map(self.document, documents):
+            chosen = pages.get(known.id, range(known.pages))
+            characters += known.characters * len(chosen) // max(1, known.pages)
+        return int(characters / CHARACTERS_PER_TOKEN)
 
     def passage_ids(self, document: int) -> tuple[int, ...]:
         return tuple(passage.id for passage in self.whole(document).passages)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 JobId = NewType("JobId", str)
 Part = Literal["reasoning", "answer"]
-Phase = Literal["queued", "retrieving", "restoring", "reading", "answering"]
+Phase = Literal["queued", "retrieving", "restoring", "reading", "surveying", "answering"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class TurnWithdrawn:
 
 @dataclass(frozen=True)
 class TurnPhase:
-    """`done` of `total`: turns ahead (queued) or tokens (restoring, reading, answering); 0 of 0: unknown."""
+    """`done` of `total`: turns ahead (queued), tokens (restoring, reading, answering) or parts (surveying); 0 of 0:
+    unknown."""
 
     turn: TurnId
     conversation: ConversationId

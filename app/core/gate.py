@@ -68,6 +68,11 @@ class ReadyModel:
     def name(self) -> str:
         return self.handle.info.name
 
+    @property
+    def reasons(self) -> bool:
+        """It may set reasoning apart from its answer."""
+        return self.handle.chat.reasons
+
 
 class ModelGate:
     """Follows the engine's model events; thread-safe."""

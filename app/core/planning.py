@@ -55,8 +55,8 @@ class LoadedModel(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """One question ready to be sent. `estimated`: upper bound of passages that were not looked up yet; `lookup`: what
-    was searched and found, None when nothing had to be."""
+    """One question ready to be sent. `estimated`: upper bound of passages that were not looked up yet. `lookup`: what
+    was searched, None when nothing had to be. `elsewhere`: about what a survey reads in prompts of its own."""
 
     context: Context
     history: Tokens
@@ -67,6 +67,7 @@ class Plan:
     retrieve_ms: float = 0.0
     estimated: int = 0
     lookup: Lookup | None = None
+    elsewhere: int = 0
 
     @property
     def tokens(self) -> Tokens:
@@ -110,6 +111,9 @@ class Planner:
         draft = _Draft(situation, context, history(situation.messages), question, self._settings())
         readable = self._readable(draft)
         searched = self.scopes.of(situation.conversation.scope, question, readable)
+        if situation.conversation.mode == "survey" and searched.documents:
+            about = self.texts.about_tokens(searched.documents, searched.pages)
+            return replace(draft.finish("survey"), elsewhere=about)
         if searched.label and not searched.from_words:
             return self._with_passages(draft, searched, look_up)
         documents = [document for document in readable if document not in context.whole]
@@ -121,6 +125,11 @@ class Planner:
         if not searched.from_words:
             searched = replace(searched, documents=tuple(documents))
         return self._with_passages(draft, searched, look_up)
+
+    def bare(self, situation: Situation, question: str) -> Plan:
+        """The question alone, nothing of the documents."""
+        context = Context.of(situation.messages, situation.end_ids)
+        return _Draft(situation, context, history(situation.messages), question, self._settings()).finish("none")
 
     def shared_prefix(self, document: int, model: LoadedModel) -> Tokens | None:
         """What every first question on this document alone begins with; None when automatic mode would not read it

@@ -26,19 +26,19 @@ class Quote(Protocol):
 
 def price_of(plan: Plan, quote: Quote) -> Price:
     """Passages that were not looked up yet are counted with their upper bound, in tokens and in time."""
-    new = quote.new + plan.estimated
+    new = quote.new + plan.estimated + plan.elsewhere
     rate_known = quote.seconds > 0 and quote.new > 0
     return Price(
         new_tokens=new,
         reused_tokens=quote.reused_memory + quote.reused_disk,
-        total=plan.total,
+        total=plan.total + plan.elsewhere,
         context=plan.limit,
         seconds=quote.seconds * new / quote.new if rate_known else None,
         overflow=plan.over_by > 0,
         what_would_drop=what_would_drop(plan),
         reused_memory=quote.reused_memory,
         reused_disk=quote.reused_disk,
-        passage_tokens=plan.estimated,
+        passage_tokens=plan.estimated + plan.elsewhere,
         over_by=plan.over_by,
         mode=plan.mode,
     )

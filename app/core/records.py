@@ -113,7 +113,11 @@ class PageUse:
 
 @dataclass(frozen=True)
 class TurnReport:
-    """What the engine did for one answer. `saved_ms`: prefill avoided, at this machine's measured rate."""
+    """What the engine did for one answer. `saved_ms`: prefill avoided, at this machine's measured rate.
+
+    `coverage`: for the reader, when the answer may miss something: how much of the documents it rests on; `unread`:
+    readable pages that the model never had before it.
+    """
 
     tokens: TokenReport
     timings_ms: PhaseTimes
@@ -124,6 +128,8 @@ class TurnReport:
     bytes_written: int = 0
     saved_ms: float = 0.0
     model: str = ""
+    coverage: str = ""
+    unread: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -60,7 +60,7 @@ ALTER TABLE messages ADD COLUMN survey TEXT;
 ALTER TABLE conversations ADD COLUMN scope TEXT NOT NULL DEFAULT '';
 CREATE TABLE survey_notes (
     message INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
-    step INTEGER NOT NULL, text TEXT NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (message, step)
+    step INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (message, step)
 );
 """
 

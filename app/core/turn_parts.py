@@ -40,14 +40,22 @@ class TurnServices:
 
 @dataclass
 class RunningTurn:
-    """`lock` orders submitting and stopping: a stop is never lost between the two."""
+    """`lock` orders submitting and stopping: a stop is never lost between the two. `submitted`: the engine's turn that
+    runs for it now."""
 
     turn: TurnId
     conversation: ConversationId
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopped: threading.Event = field(default_factory=threading.Event)
-    submitted: bool = False
+    submitted: TurnId | None = None
     thread: threading.Thread | None = None
+
+    def stop(self, cancel: Callable[[TurnId], object]) -> None:
+        """`cancel` ends a turn of the engine."""
+        with self.lock:
+            self.stopped.set()
+            if self.submitted is not None:
+                cancel(self.submitted)
 
     def check(self) -> None:
         if self.stopped.is_set():

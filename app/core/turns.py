@@ -12,9 +12,10 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from app.core.answers import AnswerStream
-from app.core.citing import cite_answer, coverage, passages_by_marker, report_of
+from app.core.citing import cite_answer, coverage, passages_by_marker, report_of, with_coverage
 from app.core.errors import Cancelled, UserError, as_user_error
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, TurnWithdrawn, WorkspaceEvent
 from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
@@ -23,8 +24,12 @@ from app.core.inventory import catalogue_answer, store_told
 from app.core.planning import Situation, check_fits
 from app.core.prompt import history
 from app.core.records import Message
+from app.core.surveys import begin_survey, go_on_with_survey, survey_of
 from app.core.turn_parts import Request, RunningTurn, TurnServices
 from engine.messages import Cancel, ConversationId, Sampling, Submit, Tokens, TurnFinished, TurnId
+
+if TYPE_CHECKING:
+    from rag import Document
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +49,13 @@ class Turns:
         with self._lock:
             return {conversation: job.turn for conversation, job in self._running.items()}
 
-    def ask(self, conversation: ConversationId, text: str) -> TurnId:
-        """A question about the catalogue is answered from it, without the model."""
+    def ask(self, conversation: ConversationId, text: str, survey: bool = False) -> TurnId:
+        """A question about the catalogue is answered from it, without the model. `survey`: every part is read that the
+        model has not before it."""
         question = text.strip()
         if not question:
             raise UserError("There is no question.", "The text is empty.", "Type a question.")
-        return self._start(conversation, lambda job: self._ask(job, question), question)
+        return self._start(conversation, lambda job: self._ask(job, question, survey), question)
 
     def regenerate(self, conversation: ConversationId) -> TurnId:
         return self._start(conversation, self._regenerate)
@@ -61,10 +67,7 @@ class Turns:
         with self._lock:
             jobs = [job for job in self._running.values() if job.turn == turn]
         for job in jobs:
-            with job.lock:
-                job.stopped.set()
-                if job.submitted:
-                    self._with.engine().send(Cancel(turn))
+            job.stop(lambda submitted: self._with.engine().send(Cancel(submitted)))
 
     def close(self, timeout: float) -> None:
         """Stops all turns and waits for them to store what they have."""
@@ -125,7 +128,9 @@ class Turns:
         except Exception as error:
             log.info("the question is not kept: %s", type(error).__name__)
 
-    def _ask(self, job: RunningTurn, question: str) -> WorkspaceEvent:
+    def _ask(self, job: RunningTurn, question: str, survey: bool) -> WorkspaceEvent:
+        if survey or self._surveys(job):
+            return self._survey(job, question, rest=survey)
         attached = self._with.store().get(job.conversation).document_ids
         told = catalogue_answer(question, attached, self._with.library())
         return self._ask_model(job, question) if told is None else self._tell(job, question, told)
@@ -137,6 +142,16 @@ class Turns:
         self._with.emit(TurnStarted(job.turn, job.conversation, user, replace(answer, text="")))
         self._with.emit(TurnText(job.turn, job.conversation, answer.id, told))
         return TurnDone(job.turn, job.conversation, answer)
+
+    def _surveys(self, job: RunningTurn) -> bool:
+        conversation = self._with.store().get(job.conversation)
+        return conversation.mode == "survey" and bool(conversation.documents or conversation.scope)
+
+    def _survey(self, job: RunningTurn, question: str, rest: bool = False) -> WorkspaceEvent:
+        """`rest`: without what the model has before it."""
+        model, situation, _ = self._situation(job)
+        self._phase_retrieving(job, situation)
+        return begin_survey(self._with, job, model, situation, question, rest)
 
     def _ask_model(self, job: RunningTurn, question: str) -> WorkspaceEvent:
         model, situation, computed = self._situation(job)
@@ -168,8 +183,11 @@ class Turns:
         messages = situation.messages + situation.unanswered
         asked = up_to_last_question(messages)
         store = self._with.store()
-        for message in messages[len(asked) :]:
+        again = any(store.surveys.plan(message.id) for message in messages[len(asked) :])
+        for message in messages[len(asked) - again :]:
             store.supersede(message.id)
+        if again:
+            return self._survey(job, asked[-1].text)
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         variant = store.superseded_count(job.conversation)
         request = Request(model, asked, answer, history(asked), mode_of(asked), variant, 0.0, computed)
@@ -182,6 +200,8 @@ class Turns:
         if len(asked) == len(messages):
             return self._regenerate(job)
         answer = messages[-1]
+        if (plan := survey_of(self._with, answer)) is not None and answer.state != "complete":
+            return go_on_with_survey(self._with, job, model, plan, asked[-1], answer)
         if answer.tokens.ids[-1:] and answer.tokens.ids[-1] in situation.end_ids:
             raise UserError("The answer is complete.", "The model ended it itself.", "Ask on, or answer again.")
         prompt = history(messages)
@@ -205,7 +225,7 @@ class Turns:
         answer = request.answer
         emit(TurnStarted(job.turn, job.conversation, request.messages[-1], answer, bool(answer.tokens.ids)))
         stop = partial(self._with.engine().send, Cancel(job.turn))
-        reasons = request.model.handle.chat.reasons
+        reasons = request.model.reasons
         stream = AnswerStream(job.turn, job.conversation, answer, store, emit, len(request.prompt), stop, reasons)
         mailbox = self._with.events.open(job.turn)
         self._submit(job, request)
@@ -224,6 +244,12 @@ class Turns:
         store.update_answer(done.id, done.text, done.tokens, done.state, done.reasoning, done.thought_ms)
         return TurnDone(job.turn, job.conversation, self._settled(request, done, finished, stream))
 
+    def _searched(self, conversation: ConversationId) -> list[Document]:
+        """The conversation's documents that can be read."""
+        texts = self._with.planner.texts
+        wanted = self._with.store().get(conversation).document_ids
+        return [texts.document(document) for document in wanted if texts.readable(document)]
+
     def _submit(self, job: RunningTurn, request: Request) -> None:
         submit = Submit(
             turn=job.turn,
@@ -235,7 +261,7 @@ class Turns:
         )
         with job.lock:
             self._with.engine().send(submit)
-            job.submitted = True
+            job.submitted = job.turn
             if job.stopped.is_set():
                 self._with.engine().send(Cancel(job.turn))
 
@@ -247,6 +273,7 @@ class Turns:
         pages = coverage(request.messages, texts)
         name = request.model.name
         report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)
+        report = with_coverage(report, request.messages[-1].text, answer, self._searched(request.answer.conversation))
         if stream.looped:
             report = replace(report, finish_reason="repetition")
         elif finished.reason == "stop" and not answer.text.strip():

@@ -242,13 +242,14 @@ class Workspace:
         return self._changed(copy)
 
     # --- turns --------------------------------------------------------------------------------------
-    def ask(self, conversation: ConversationId, text: str) -> TurnId:
+    def ask(self, conversation: ConversationId, text: str, survey: bool = False) -> TurnId:
         """Returns at once; events of the turn follow. The draft of the conversation is cleared.
 
         While a model loads the turn waits for it. Raises UserError when the conversation is still answering,
-        the text is empty, or there is no model.
+        the text is empty, or there is no model. `survey`: every part of the documents is read that the model has not
+        before it, step by step; a stop keeps the notes, and `continue_answer` goes on.
         """
-        return self._turns.ask(conversation, text)
+        return self._turns.ask(conversation, text, survey)
 
     def regenerate(self, conversation: ConversationId) -> TurnId:
         """Another answer to the last question; the old one is kept aside in the store."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.cli.ask import check_question
 from app.cli.parser import build_parser
 from app.core.errors import UserError
 
@@ -39,3 +40,22 @@ def test_sampling_options_replace_those_of_the_preferences() -> None:
     assert (sampling.top_k, sampling.top_p, sampling.min_p, sampling.presence_penalty) == (7, 0.5, 0.1, -0.5)
     assert (sampling.temperature, sampling.stop) == (0.0, ("END", "."))
     assert sampling.repetition_penalty == Settings().sampling.repetition_penalty
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sound"),
+    [
+        (["a.pdf", "-q", "Why?", "--pages", "10-20"], True),
+        (["a.pdf"], False),
+        (["--conversation", "X", "--resume"], True),
+        (["--resume"], False),
+        (["--conversation", "X", "--rest"], True),
+    ],
+)
+def test_a_question_is_needed_unless_an_answer_is_gone_on_with(arguments: list[str], sound: bool) -> None:
+    options = build_parser().parse_args(["ask", *arguments])
+    if sound:
+        check_question(options)
+    else:
+        with pytest.raises(UserError, match="no question"):
+            check_question(options)

@@ -113,7 +113,10 @@ class Desk:
         gate = ModelGate(lambda: Handle(chat.format._encoder, chat.format.glue, context, info))  # type: ignore[arg-type,return-value]
         gate.handle_event(info)
         self.gate = gate
+        self.format = chat.format
         planner = Planner(lambda: self.library, self.library.search, Settings)
+        self.texts, self.planner_scopes = planner.texts, planner.scopes
+        self._emit: Callable[[Any], None] = self.events.put
         self.turns = Turns(
             TurnServices(
                 lambda: self.store,
@@ -124,9 +127,12 @@ class Desk:
                 router,
                 planner,
                 Histories(lambda: self.store, planner.texts),
-                self.events.put,
+                lambda event: self._emit(event),
             )
         )
+
+    def emit_through(self, listener: Callable[[Any], None]) -> None:
+        self._emit = listener
 
     def until(self, *kinds: type) -> Any:
         while True:
@@ -488,3 +494,32 @@ def test_what_was_looked_up_is_stored_with_the_question(desk: Desk) -> None:
     assert any(p.use == "new" and p.score > 0 for p in lookup.passages)
     copy = desk.store.fork(c.id)
     assert desk.store.messages(copy.id)[0].lookup == lookup
+
+
+def test_an_answer_that_found_nothing_tells_how_much_was_read(desk: Desk) -> None:
+    document = desk.library.add(sample_pdf())
+    c = desk.store.create(documents=[int(document.id)], mode="passages")
+    desk.engine.answer = [*desk.text_ids("The passages do not mention it."), desk.end]
+    desk.turns.ask(c.id, "Which birds live in the library garden?")
+    report = desk.end_of_turn().message.report
+    read = {page for use in report.pages_in_context for page in use.pages}
+    assert report.coverage == f"Not found in the {len(read)} of 10 pages read."
+    assert report.unread == 10 - len(read)
+
+
+def test_a_question_about_all_of_it_tells_that_only_a_part_was_read(desk: Desk) -> None:
+    document = desk.library.add(sample_pdf())
+    c = desk.store.create(documents=[int(document.id)], mode="passages")
+    desk.turns.ask(c.id, "List all fees of the library.")
+    report = desk.end_of_turn().message.report
+    assert report.coverage.startswith("This answer rests on ")
+    assert report.unread > 0
+    desk.turns.ask(c.id, "How long is a deleted conversation kept?")
+    assert desk.end_of_turn().message.report.coverage == ""
+
+
+def test_an_answer_without_any_passage_says_so(desk: Desk) -> None:
+    document = desk.library.add(sample_pdf())
+    c = desk.store.create(documents=[int(document.id)], mode="passages")
+    desk.turns.ask(c.id, "Xylophones?")
+    assert desk.end_of_turn().message.report.coverage.startswith("No passage was found")

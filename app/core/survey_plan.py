@@ -1,0 +1,160 @@
+"""What a survey reads: every passage once, part by part along the outline, then the notes together. Stored as JSON.
+
+The plan is exact in tokens for the model it was made with, and says what is left after any stop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from app.core.documents import DocumentTexts
+from app.core.errors import UserError
+from app.core.prompt import Addition, Composed, Context, compose
+from app.core.scoping import Searched
+from app.core.segments import PromptFormat
+from rag.context import reflowed
+from rag.coverage import says_not_found
+from rag.reading_plan import Part, reading_plan
+from rag.types import Passage
+
+if TYPE_CHECKING:
+    from rag import Library
+
+PART_TOKENS = 1536  # most text of one step; a small model is lost in more
+NOTE_TOKENS = 128
+GLUE_TOKENS = 96  # header, template and instruction, generously
+LONGEST_QUESTION = 4  # parts of the context: a question may take one of them
+MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\](?!\()")
+PER_PART = "{question}\n\nAnswer from these passages only. If they say nothing about it, answer: Not here."
+TOGETHER = "{notes}\n\nThese are notes on the parts of a document. Answer from all of them together: {question}"
+NOTHING = re.compile(r"^\W*(?:not here|none|nothing|n/?a|no)\W*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SurveyPart:
+    """One step: passages of one or more neighbouring sections. `pages`: labels, for the reader."""
+
+    title: str
+    pages: str
+    document_id: int
+    first_marker: int
+    passage_ids: tuple[int, ...]
+    tokens: int
+
+
+@dataclass(frozen=True)
+class SurveyPlan:
+    """`rounds`: as in `rag.reading_plan.ReadingPlan`. `scope`: where it reads, in words."""
+
+    question: str
+    scope: str
+    parts: tuple[SurveyPart, ...]
+    rounds: tuple[tuple[tuple[int, ...], ...], ...]
+
+    @property
+    def steps(self) -> int:
+        return len(self.parts) + sum(len(groups) for groups in self.rounds)
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> SurveyPlan:
+        parts = tuple(SurveyPart(**{**part, "passage_ids": tuple(part["passage_ids"])}) for part in data["parts"])
+        rounds = tuple(tuple(tuple(group) for group in groups) for groups in data["rounds"])
+        return SurveyPlan(data["question"], data["scope"], parts, rounds)
+
+
+def survey_plan(
+    question: str,
+    searched: Searched,
+    texts: DocumentTexts,
+    library: Library,
+    chat: PromptFormat,
+    context: int,
+    known: Callable[[int], bool],
+) -> SurveyPlan:
+    """A plan over the documents searched.
+
+    Args:
+        context: tokens of the model's context.
+        known: passages (by id) that are left out, because the model has them before it.
+
+    Errors: UserError when there is nothing to read, or the question leaves no room for reading.
+    """
+    passages = [
+        passage
+        for document in searched.documents
+        for passage in texts.whole(document).passages
+        if searched.has(passage) and not known(passage.id)
+    ]
+    if not passages:
+        raise UserError("There is nothing to read.", "No readable page is left.", "Ask about other pages.")
+    asked = len(chat.text_ids(question))
+    if asked > context // LONGEST_QUESTION:
+        raise UserError(
+            "The question is too long for a survey.",
+            f"It takes {asked:,} tokens and goes along with every part.",
+            "Shorten it.",
+        )
+    budget = min(PART_TOKENS, context - asked - NOTE_TOKENS - GLUE_TOKENS)
+    several = len(searched.documents) > 1
+    named = [_under_its_document(p, texts) for p in passages] if several else passages
+    plan = reading_plan(named, budget, NOTE_TOKENS, lambda text: len(chat.text_ids(f"[000] {reflowed(text)}\n\n")))
+    parts = tuple(_part(part, passages, library) for part in plan.parts)
+    return SurveyPlan(question, searched.label, parts, plan.rounds)
+
+
+def _under_its_document(passage: Passage, texts: DocumentTexts) -> Passage:
+    name = texts.whole(int(passage.document_id)).name
+    return replace(passage, heading=f"{name} > {passage.heading}" if passage.heading else name)
+
+
+def _part(part: Part, passages: Sequence[Passage], library: Library) -> SurveyPart:
+    chosen = passages[part.first : part.last + 1]
+    first, last = chosen[0].ranges[0].page_index, chosen[-1].ranges[-1].page_index
+    document = chosen[0].document_id
+    begin = library.page_label(document, first)
+    end = library.page_label(chosen[-1].document_id, last)
+    pages = f"page {begin}" if first == last else f"pages {begin}–{end}"
+    title = part.title or chosen[0].heading.rsplit(" > ", 1)[-1]
+    return SurveyPart(title, pages, int(document), part.first + 1, tuple(p.id for p in chosen), part.tokens)
+
+
+def part_prompt(chat: PromptFormat, plan: SurveyPlan, passages: Sequence[Passage]) -> Composed:
+    """Passages numbered from 1, so that what was computed for them serves the next survey too."""
+    question = PER_PART.format(question=plan.question)
+    return compose(chat, Addition(question, (), tuple(passages), None, grounded=True), Context())
+
+
+def joined_prompt(chat: PromptFormat, question: str, notes: Sequence[tuple[str, str]]) -> Composed:
+    """`notes`: (title, text)."""
+    listed = "\n".join(f"- {title}: {' '.join(text.split())}" if title else f"- {text}" for title, text in notes)
+    return compose(chat, Addition(TOGETHER.format(notes=listed, question=question)), Context())
+
+
+def renumbered(text: str, first_marker: int, count: int) -> str:
+    """Markers 1 to `count` of a part's own numbering as those of the survey; invented ones are left out."""
+
+    def names(match: re.Match[str]) -> str:
+        numbers = [int(one) for one in re.split(r"[,;]", match[1])]
+        known = [first_marker + n - 1 for n in numbers if 1 <= n <= count]
+        return "".join(f"[{n}]" for n in known)
+
+    return MARKER.sub(names, text)
+
+
+def without_markers(text: str) -> str:
+    return re.sub(r" +([.,;:])", r"\1", MARKER.sub("", text))
+
+
+def says_nothing(note: str) -> bool:
+    bare = without_markers(note).strip()
+    return not bare or NOTHING.match(bare) is not None or says_not_found(bare)

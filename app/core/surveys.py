@@ -1,0 +1,247 @@
+"""Surveys: every part of the documents is read by the model, one engine turn after another.
+
+The notes are stored as they come: what was stopped, or ended with the process, goes on where it was. The engine runs
+the parts under a name of their own, so they go behind the conversation the reader looks at.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from app.core.citing import cite_answer
+from app.core.errors import Cancelled, UserError
+from app.core.events import TurnDone, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
+from app.core.gate import ReadyModel
+from app.core.planning import Situation
+from app.core.prompt import Composed
+from app.core.reasoning import split_answer
+from app.core.records import Message, PhaseTimes, StoredCitation, TokenReport, TurnReport
+from app.core.survey_plan import (
+    NOTE_TOKENS,
+    SurveyPart,
+    SurveyPlan,
+    joined_prompt,
+    part_prompt,
+    renumbered,
+    says_nothing,
+    survey_plan,
+    without_markers,
+)
+from app.core.survey_text import closing_text, shown_notes
+from app.core.turn_parts import RunningTurn, TurnServices
+from engine.messages import (
+    ComputedRange,
+    ConversationId,
+    DropState,
+    Submit,
+    Tokens,
+    TurnFailed,
+    TurnFinished,
+    TurnId,
+)
+from rag.types import Passage
+
+THINKING_TOKENS = 512  # room for what a reasoning model writes before its note
+HISTORY_SHARE = 8  # of the context: what later questions get to see of a survey
+
+
+@dataclass
+class Survey:
+    """One run of a plan, on the thread of its turn. `notes`: by step, those from an earlier run included."""
+
+    services: TurnServices
+    job: RunningTurn
+    model: ReadyModel
+    plan: SurveyPlan
+    answer: Message
+    notes: dict[int, str]
+    prompt_tokens: int = 0
+    generated: int = 0
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
+    _begun: float = field(default_factory=time.monotonic)
+    _at_start: int = 0
+
+    def run(self, question: Message, continued: bool) -> WorkspaceEvent:
+        """Reads what is left. A stop keeps what came so far."""
+        self._at_start = len(self.notes)
+        started = TurnStarted(self.job.turn, self.job.conversation, question, self.answer, continued)
+        self.services.emit(started)
+        try:
+            for step in self._steps():
+                self._phase()
+                self._take(step, self._answer_to(step))
+        except Cancelled:
+            return self._end("cancelled")
+        finally:
+            self.services.engine().send(DropState(self._state, disk=True))
+        return self._end("complete")
+
+    def _steps(self) -> Iterator[int]:
+        """What has no note yet; a round whose notes would be none or one needs no model."""
+        for step in range(self.plan.steps):
+            if step not in self.notes:
+                yield step
+
+    # --- a step ---------------------------------------------------------------------------------------
+    def _answer_to(self, step: int) -> str:
+        if step < len(self.plan.parts):
+            part = self.plan.parts[step]
+            passages = self._passages(part)
+            text = self._ask(part_prompt(self.model.chat, self.plan, passages), NOTE_TOKENS, step)
+            return renumbered(text, part.first_marker, len(passages))
+        told = [(title, note) for title, note in self._joined(step) if not says_nothing(note)]
+        if len(told) < 2:
+            return told[0][1] if told else ""
+        last = step == self.plan.steps - 1
+        most = self.services.settings().sampling.max_tokens if last else NOTE_TOKENS
+        return self._ask(joined_prompt(self.model.chat, self.plan.question, told), most, step)
+
+    def _joined(self, step: int) -> list[tuple[str, str]]:
+        """(title, note) of the group that a later step puts together."""
+        before, first = 0, len(self.plan.parts)
+        for groups in self.plan.rounds:
+            if step < first + len(groups):
+                return [(self._title(before + n), self.notes[before + n]) for n in groups[step - first]]
+            before, first = first, first + len(groups)
+        raise AssertionError("the plan has no such step")
+
+    def _title(self, step: int) -> str:
+        return self.plan.parts[step].title if step < len(self.plan.parts) else ""
+
+    def _passages(self, part: SurveyPart) -> tuple[Passage, ...]:
+        library = self.services.library()
+        return tuple(library.passage(identifier) for identifier in part.passage_ids)
+
+    def _ask(self, composed: Composed, most: int, step: int) -> str:
+        """The engine's answer. Raises Cancelled, or the UserError of a turn that failed."""
+        if len(composed.tokens) + most > self.model.context:
+            raise UserError(
+                "This survey does not fit the model.",
+                f"It was begun with a larger context; one of its parts takes {len(composed.tokens):,} tokens.",
+                "Ask the question again with this model.",
+            )
+        turn = TurnId(f"{self.job.turn}-{step}")
+        mailbox = self.services.events.open(turn)
+        thinking = THINKING_TOKENS if self.model.reasons else 0
+        sampling = replace(self.services.settings().sampling, temperature=0.0, max_tokens=most + thinking)
+        try:
+            with self.job.lock:
+                self.job.check()
+                self.services.engine().send(Submit(turn, self._state, composed.tokens, sampling))
+                self.job.submitted = turn
+            while True:
+                event = mailbox.get()
+                if isinstance(event, TurnFailed):
+                    raise UserError(event.what, event.why, event.next)
+                if isinstance(event, TurnFinished):
+                    return self._finished(event)
+        finally:
+            self.job.submitted = None
+            self.services.events.close(turn)
+
+    def _finished(self, event: TurnFinished) -> str:
+        if event.reason == "cancelled":
+            raise Cancelled
+        self.prompt_tokens += event.prompt_tokens
+        self.generated += len(event.generated)
+        self.prefill_ms += event.timings.prefill
+        self.decode_ms += event.timings.decode
+        return split_answer(event.text, self.model.reasons)[1].strip()
+
+    # --- what came of it ------------------------------------------------------------------------------
+    def _take(self, step: int, note: str) -> None:
+        """Stores a note, shows it, and stores the answer so far with its citations."""
+        self.notes[step] = note
+        store = self.services.store()
+        store.surveys.keep_note(self.answer.id, step, note)
+        if step < len(self.plan.parts) and not says_nothing(note):
+            self._show(shown_notes(self.plan, self.notes))
+
+    def _show(self, text: str) -> None:
+        job = self.job
+        new = text[len(self.answer.text) :]
+        citations = self._citations(text)
+        self.answer = replace(self.answer, text=text, tokens=self._history(text, False), state="partial")
+        self.answer = self.services.store().finish_answer(self.answer, citations, None)
+        self.services.emit(TurnText(job.turn, job.conversation, self.answer.id, new))
+
+    def _end(self, state: str) -> WorkspaceEvent:
+        done = state == "complete"
+        text = shown_notes(self.plan, self.notes)
+        if done:
+            last = self.notes.get(self.plan.steps - 1, "") if self.plan.rounds else ""
+            text = (text + closing_text(self.plan, self.notes, last)).rstrip()
+        tokens = self._history(text, done)
+        self.answer = replace(self.answer, text=text, tokens=tokens, state="complete" if done else "cancelled")
+        report = self._report("stop" if done else "cancelled")
+        stored = self.services.store().finish_answer(self.answer, self._citations(text), report)
+        return TurnDone(self.job.turn, self.job.conversation, stored)
+
+    def _citations(self, text: str) -> tuple[StoredCitation, ...]:
+        """Notes against the passages of their parts; every number of the survey is one passage."""
+        numbered: dict[int, Passage] = {}
+        for step, part in enumerate(self.plan.parts):
+            if step in self.notes and not says_nothing(self.notes[step]):
+                numbered.update(enumerate(self._passages(part), part.first_marker))
+        return cite_answer(text, numbered, self.services.library())
+
+    def _history(self, text: str, ended: bool) -> Tokens:
+        """What later questions see of it: the end when all is too long. Numbers are left out: their passages are not
+        in the context."""
+        ids = list(self.model.chat.text_ids(without_markers(text)))[-self.model.context // HISTORY_SHARE :]
+        return Tokens.prompt([*ids, self.model.end_of_turn] if ended else ids)
+
+    def _report(self, reason: str) -> TurnReport:
+        computed = (ComputedRange(self.prompt_tokens, "new"),) if self.prompt_tokens else ()
+        tokens = TokenReport(self.prompt_tokens, computed=computed, generated=self.generated)
+        times = PhaseTimes(prefill=self.prefill_ms, decode=self.decode_ms)
+        return TurnReport(tokens, times, "survey", finish_reason=reason, model=self.model.name)
+
+    def _phase(self) -> None:
+        done = len(self.notes)
+        taken = time.monotonic() - self._begun
+        fresh = done - self._at_start
+        left = taken / fresh * (self.plan.steps - done) if fresh else None
+        phase = TurnPhase(self.job.turn, self.job.conversation, "surveying", done, self.plan.steps, left)
+        self.services.emit(phase)
+
+    @property
+    def _state(self) -> ConversationId:
+        return ConversationId(f"survey:{self.answer.id}")
+
+
+def begin_survey(
+    services: TurnServices, job: RunningTurn, model: ReadyModel, situation: Situation, question: str, rest: bool
+) -> WorkspaceEvent:
+    """Plans a survey, stores question and plan, and carries it out. `rest`: only what the model has not before it."""
+    planner, store, conversation = services.planner, services.store(), situation.conversation
+    readable = [d for d in sorted(conversation.document_ids) if planner.texts.readable(d)]
+    searched = planner.scopes.of(conversation.scope, question, readable)
+    asked = planner.bare(situation, question)
+    known = asked.context.markers if rest else {}
+    plan = survey_plan(
+        question, searched, planner.texts, services.library(), model.chat, model.context, known.__contains__
+    )
+    job.check()
+    placement = asked.composed.placement
+    user = store.append(job.conversation, "user", question, asked.composed.tokens, placement=placement)
+    store.set_draft(job.conversation, "")
+    answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
+    store.surveys.begin(answer.id, plan)
+    return Survey(services, job, model, plan, answer, {}).run(user, continued=False)
+
+
+def go_on_with_survey(
+    services: TurnServices, job: RunningTurn, model: ReadyModel, plan: SurveyPlan, question: Message, answer: Message
+) -> WorkspaceEvent:
+    """From the first part without a note."""
+    notes = services.store().surveys.notes(answer.id)
+    return Survey(services, job, model, plan, answer, notes).run(question, continued=True)
+
+
+def survey_of(services: TurnServices, answer: Message) -> SurveyPlan | None:
+    """The plan of an answer that is a survey."""
+    return services.store().surveys.plan(answer.id)

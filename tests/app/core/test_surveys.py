@@ -1,0 +1,189 @@
+"""Surveys: every part is read, notes are kept, a stop or an end of the process loses none."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.events import TurnDone, TurnPhase, TurnText
+from app.core.lookups import Scope
+from app.core.survey_plan import SurveyPlan, renumbered, says_nothing, survey_plan, without_markers
+from assets import sample_pdf
+from engine.messages import DropState
+from rag.types import DocumentId
+from tests.app.core.test_turns import Desk
+
+pytestmark = pytest.mark.model
+QUESTION = "List all rules about time."
+SMALL = 1024  # tokens of context, so that the sample document has several parts
+
+
+@pytest.fixture
+def desk(tmp_path: Path, chat: Any) -> Iterator[Desk]:
+    made = Desk(tmp_path, chat, context=SMALL)
+    made.document = int(made.library.add(sample_pdf()).id)
+    made.engine.answer = [*made.text_ids("It is thirty days [1]."), made.end]
+    yield made
+    made.close()
+
+
+def begin(desk: Desk, **changes: Any) -> Any:
+    conversation = desk.store.create(documents=[desk.document])
+    if changes:
+        desk.store.set_scope(conversation.id, Scope(**changes))
+    desk.turns.ask(conversation.id, QUESTION, survey=True)
+    return conversation.id
+
+
+def test_every_passage_is_read_once_within_the_budget(desk: Desk) -> None:
+    conversation = begin(desk)
+    done = desk.end_of_turn()
+    assert isinstance(done, TurnDone), done
+    plan = desk.store.surveys.plan(done.message.id)
+    read = [identifier for part in plan.parts for identifier in part.passage_ids]
+    assert read == [p.id for p in desk.library.passages(DocumentId(desk.document))]
+    assert len(plan.parts) > 2
+    turns = desk.engine.submitted
+    assert len(turns) == plan.steps
+    assert all(len(turn.tokens) + turn.sampling.max_tokens <= SMALL for turn in turns)
+    assert all(turn.conversation != conversation for turn in turns), "behind the conversation the reader looks at"
+    assert done.message.text.endswith("It is thirty days [1].")
+    assert done.message.report.mode == "survey"
+
+
+def test_the_answer_names_pages_and_cites_in_one_numbering(desk: Desk) -> None:
+    begin(desk)
+    message = desk.end_of_turn().message
+    plan = desk.store.surveys.plan(message.id)
+    second = plan.parts[1]
+    assert f"({second.pages})" in message.text
+    assert f"[{second.first_marker}]" in message.text
+    numbers = {citation.marker for citation in message.citations}
+    assert second.first_marker in numbers
+    history = desk.engine.decode(message.tokens.ids)
+    assert "[" not in history, "later questions never see numbers of passages that are not in their context"
+
+
+def test_a_stop_keeps_the_notes_and_continuing_reads_the_rest(desk: Desk) -> None:
+    stopped: list[str] = []
+
+    def stop_at_the_third(event: Any) -> None:
+        desk.events.put(event)
+        if isinstance(event, TurnPhase) and event.phase == "surveying" and event.done == 2 and not stopped:
+            stopped.append(event.turn)
+            desk.turns.cancel(event.turn)
+
+    desk.emit_through(stop_at_the_third)
+    conversation = begin(desk)
+    first = desk.end_of_turn().message
+    assert first.state == "cancelled"
+    assert first.text
+    notes = desk.store.surveys.notes(first.id)
+    assert len(notes) in (2, 3)
+    before = len(desk.engine.submitted)
+    desk.turns.continue_answer(conversation)
+    done = desk.end_of_turn().message
+    plan = desk.store.surveys.plan(done.id)
+    assert done.id == first.id
+    assert done.state == "complete"
+    assert done.text.startswith(first.text)
+    assert len(desk.engine.submitted) - before == plan.steps - len(notes)
+
+
+def test_after_the_process_ended_it_goes_on_from_what_was_stored(desk: Desk, tmp_path: Path, chat: Any) -> None:
+    conversation = begin(desk)
+    finished = desk.end_of_turn().message
+    plan = desk.store.surveys.plan(finished.id)
+    with desk.store._database.transaction() as db:  # as a kill behind the second note leaves it
+        db.execute("DELETE FROM survey_notes WHERE step >= 2")
+        db.execute("UPDATE messages SET state = 'partial', report = NULL WHERE id = ?", [finished.id])
+    desk.engine.submitted.clear()
+    desk.turns.continue_answer(conversation)
+    assert desk.end_of_turn().message.text == finished.text
+    assert len(desk.engine.submitted) == plan.steps - 2
+
+
+def test_parts_that_say_nothing_are_counted_and_not_shown(desk: Desk) -> None:
+    desk.engine.answer = [*desk.text_ids("Not here."), desk.end]
+    begin(desk)
+    message = desk.end_of_turn().message
+    plan = desk.store.surveys.plan(message.id)
+    assert message.text == f"Nothing about it was found in all {len(plan.parts)} parts read."
+    assert len(desk.engine.submitted) == len(plan.parts), "nothing is put together"
+
+
+def test_partial_results_are_seen_while_it_runs(desk: Desk) -> None:
+    begin(desk)
+    shown = desk.until(TurnText)
+    assert "It is thirty days" in shown.delta
+    phase = desk.until(TurnPhase)
+    assert (phase.phase, phase.done) == ("surveying", 1)
+    assert phase.seconds_left is not None
+    desk.end_of_turn()
+
+
+def test_only_the_pages_of_the_scope_are_read(desk: Desk) -> None:
+    begin(desk, label="page 3", document_id=desk.document, first=2, last=2)
+    message = desk.end_of_turn().message
+    plan = desk.store.surveys.plan(message.id)
+    read = [desk.library.passage(i) for part in plan.parts for i in part.passage_ids]
+    assert all(2 in {r.page_index for r in passage.ranges} for passage in read)
+    assert plan.scope == "page 3"
+
+
+def test_the_engine_forgets_what_the_parts_left(desk: Desk) -> None:
+    commands: list[Any] = []
+    send = desk.engine.send
+    desk.engine.send = lambda command: (commands.append(command), send(command))[1]
+    begin(desk)
+    message = desk.end_of_turn().message
+    assert [c for c in commands if isinstance(c, DropState)] == [DropState(f"survey:{message.id}", disk=True)]
+
+
+def test_the_next_question_follows_a_survey(desk: Desk) -> None:
+    conversation = begin(desk)
+    desk.end_of_turn()
+    desk.store.set_mode(conversation, "passages")
+    desk.turns.ask(conversation, "And which of them is longest?")
+    done = desk.end_of_turn()
+    assert isinstance(done, TurnDone), done
+    question, answer, later, _ = desk.store.messages(conversation)
+    assert desk.engine.submitted[-1].tokens.ids == question.tokens.ids + answer.tokens.ids + later.tokens.ids
+
+
+def test_a_plan_survives_its_json(desk: Desk) -> None:
+    searched = desk.planner_scopes.of(None, QUESTION, [desk.document])
+    plan = survey_plan(QUESTION, searched, desk.texts, desk.library, desk.format, SMALL, lambda _: False)
+    assert SurveyPlan.from_json(plan.to_json()) == plan
+    rest = survey_plan(
+        QUESTION, searched, desk.texts, desk.library, desk.format, SMALL, {plan.parts[0].passage_ids[0]}.__contains__
+    )
+    assert plan.parts[0].passage_ids[0] not in rest.parts[0].passage_ids
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("So [1], [2; 3].", "So [11], [12][13]."),
+        ("Made up [9].", "Made up ."),
+        ("A [link](x) [1](y)", "A [link](x) [1](y)"),
+    ],
+)
+def test_markers_of_a_part_become_those_of_the_survey(text: str, shown: str) -> None:
+    assert renumbered(text, 11, 3) == shown
+    assert without_markers("Thirty days [2].") == "Thirty days."
+
+
+@pytest.mark.parametrize(
+    ("note", "nothing"),
+    [
+        ("Not here.", True),
+        ("", True),
+        ("None", True),
+        ("The passages do not mention it.", True),
+        ("No more than 30 days are allowed [2].", False),
+    ],
+)
+def test_notes_that_say_nothing(note: str, nothing: bool) -> None:
+    assert says_nothing(note) is nothing
