@@ -72,7 +72,7 @@ class Admission:
         found = self._cache.match(turn.prompt, request.shifts)
         if removal is None or self._rotation is None:
             return found
-        before = _inserted(turn.prompt, removal)
+        before = inserted(turn.prompt, removal)
         whole = self._cache.match(before, removal.shifts)
         if whole.tokens - len(removal.removed) <= max(found.tokens, removal.position):
             return found
@@ -180,7 +180,7 @@ class Admission:
         )
 
 
-def _inserted(tokens: Tokens, removal: Removal) -> Tokens:
+def inserted(tokens: Tokens, removal: Removal) -> Tokens:
     """The tokens before the removal."""
     at, removed = removal.position, removal.removed
     return Tokens(

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.admission import inserted
 from engine.loading import ModelHandle
-from engine.messages import Cancel, Command, Event, Focus, StopDocument, Submit, Tokens
+from engine.messages import Cancel, Command, Event, Focus, Removal, Shift, StopDocument, Submit, Tokens
+from engine.overflow import Overflowing, OverflowOption, overflow_options, shift_refused
 from engine.service import Service
 
 
@@ -59,11 +61,37 @@ class EngineClient:
         running = self._service.running
         return running.model.handle if running else None
 
-    def quote(self, tokens: Tokens) -> Quote:
-        """The price of a prompt. Reads the page maps only: no I/O, no waiting for the engine."""
+    def quote(self, tokens: Tokens, shifts: tuple[Shift, ...] = (), removal: Removal | None = None) -> Quote:
+        """The price of a prompt (see Submit). Reads the page maps only: no I/O, no waiting for the engine."""
         running = self._service.running
         if running is None:
             return Quote(len(tokens), 0, 0, len(tokens), 0.0)
-        memory, disk = running.cache.peek(tokens)
+        memory, disk = running.cache.peek(tokens, shifts)
+        if removal is not None and running.may_shift:
+            whole = running.cache.peek(inserted(tokens, removal), removal.shifts)
+            if sum(whole) - len(removal.removed) > max(memory + disk, removal.position):
+                memory, disk = max(0, whole[0] - len(removal.removed)), whole[1]
         new = len(tokens) - memory - disk
         return Quote(len(tokens), memory, disk, new, running.rates.prefill_ms(new) / 1e3)
+
+    def shift_refused(self) -> str:
+        """Why a range cannot be taken out without computing what follows, "" if it can."""
+        running = self._service.running
+        if running is None:
+            return "No model is loaded."
+        return shift_refused(running.model.handle.spec, running.settings.kv_type_k)
+
+    def ways_out(
+        self, total: int, shared: int, turns: tuple[int, ...], question: int, reserve: int
+    ) -> tuple[OverflowOption, ...]:
+        """What can be done with a prompt that is too long (fields of engine.overflow.Overflowing); () if it fits."""
+        running = self._service.running
+        if running is None:
+            return ()
+        info, settings = running.model.handle.info, running.settings
+        prompt = Overflowing(
+            total, shared, turns, question, info.context, running.model.handle.spec.context, reserve,
+            running.rates.decode, info.kv_bytes_per_token, settings.ram_budget_bytes, info.load_ms / 1e3,
+        )  # fmt: skip
+        costs = running.rates.costs(running.depth_scale)
+        return overflow_options(prompt, costs, running.model.handle.spec, settings.kv_type_k)

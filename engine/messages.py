@@ -11,7 +11,7 @@ Over 300 lines: the whole vocabulary between engine and application, in one plac
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from pathlib import Path
 from typing import Literal, NewType
 
@@ -22,6 +22,17 @@ KvType = Literal["f32", "f16", "bf16", "q8"]
 BackendName = Literal["cpu", "reference", "gpu"]
 FinishReason = Literal["stop", "stop_string", "length", "context", "cancelled"]
 StateTier = Literal["memory", "disk", "none"]
+
+
+class PageBits(IntFlag):
+    """What is known of a page of a conversation; see StateReport."""
+
+    MEMORY = 1
+    DISK = 2
+    SHARED = 4  # another conversation or a document read ahead goes through it too
+    TAIL = 8  # the unsealed end, or a part of another conversation's page
+    SHIFTED = 16  # moved after a removal: approximate
+    FOREIGN = 32  # computed under another numerics label
 
 
 class Role(IntEnum):
@@ -157,6 +168,7 @@ class Focus:
 
     conversation: ConversationId
     tokens: Tokens = field(default_factory=Tokens)
+    shifts: tuple[Shift, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -214,11 +226,12 @@ def document_state(document: str) -> ConversationId:
 
 @dataclass(frozen=True)
 class QueryState:
-    """Asks for `StateReport`; `tokens` is the conversation's stored history."""
+    """Asks for `StateReport`; `tokens` is the conversation's stored history, `shifts` as in Submit."""
 
     request: int
     conversation: ConversationId
     tokens: Tokens
+    shifts: tuple[Shift, ...] = ()
 
 
 # --- events --------------------------------------------------------------------------------------
@@ -429,6 +442,9 @@ class StateReport:
     missing_reason: str = ""  # why the reusable prefix ends where it does, "" if it is all
     difference: FirstDifference | None = None
     tokens_foreign: int = 0  # of the prefix, computed under another numerics label
+    pages: bytes = b""  # a PageBits value per page of `page_tokens` tokens, 0 where it must be computed
+    page_tokens: int = 0
+    pinned: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ from typing import Literal
 from engine.kv.value import Costs
 from engine.models.spec import ModelSpec
 
-OverflowWay = Literal["recompute", "shift", "summary", "larger context"]
+OverflowWay = Literal["recompute", "shift", "fork", "larger"]
 
 # Of the context that is left after the document: one large step rather than many small ones.
 _KEEP_SHARE = 0.5
-SUMMARY_TOKENS = 400
+_SUMMARY_TOKENS = 400
+_SUMMARY_SHARE = 8  # of a small context
+_ROUND = 1024  # a larger context is a multiple of it
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class Overflowing:
         total: of the prompt with the new question; shared: its head that always stays (header and documents);
         turns: where each earlier turn begins, ascending, all >= shared; question: where the new question begins.
         context, model_context: what the model runs with, and what it was made for; reserve: room for the answer.
-        decode_rate: tokens per second, 0 while unknown; bytes_per_token: of KV.
+        decode_rate: tokens per second, 0 while unknown; bytes_per_token: of KV; memory_bytes: the budget for it.
+        load_seconds: what loading the model takes.
     """
 
     total: int
@@ -38,6 +41,8 @@ class Overflowing:
     reserve: int
     decode_rate: float
     bytes_per_token: int
+    memory_bytes: int = 1 << 62
+    load_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class OverflowOption:
         dropped: tokens [start, stop) of the prompt that go, equal where none do; turns_dropped: how many turns.
         tokens: of the prompt then; computed: how many of them go through the model.
         seconds: until the first token, by this machine's rates; exact: as if the model had read just this.
-        refused: why it cannot be had here, "" if it can.
+        refused: why it cannot be had here, "" if it can. context: the larger one, 0 for the other ways.
     """
 
     way: OverflowWay
@@ -59,6 +64,7 @@ class OverflowOption:
     seconds: float
     exact: bool
     refused: str = ""
+    context: int = 0
 
 
 def overflow_options(prompt: Overflowing, costs: Costs, spec: ModelSpec, kv_type_k: str) -> tuple[OverflowOption, ...]:
@@ -72,6 +78,11 @@ def overflow_options(prompt: Overflowing, costs: Costs, spec: ModelSpec, kv_type
         _summary(prompt, costs),
         _larger(prompt, costs),
     )
+
+
+def summary_tokens(context: int) -> int:
+    """How long a summary may be."""
+    return min(_SUMMARY_TOKENS, context // _SUMMARY_SHARE)
 
 
 def shift_refused(spec: ModelSpec, kv_type_k: str) -> str:
@@ -107,9 +118,8 @@ def _recompute(prompt: Overflowing, costs: Costs, stop: int, turns: int) -> Over
     tokens = prompt.total - (stop - prompt.shared)
     computed = tokens - prompt.shared
     seconds = costs.compute(prompt.shared, computed)
-    return OverflowOption(
-        "recompute", (prompt.shared, stop), turns, tokens, computed, seconds, True, _fits(prompt, tokens)
-    )
+    refused = _fits(prompt, tokens) if prompt.turns else "There is no earlier turn to leave out."
+    return OverflowOption("recompute", (prompt.shared, stop), turns, tokens, computed, seconds, True, refused)
 
 
 def _shift(prompt: Overflowing, costs: Costs, stop: int, turns: int, refused: str) -> OverflowOption:
@@ -118,25 +128,38 @@ def _shift(prompt: Overflowing, costs: Costs, stop: int, turns: int, refused: st
     moved = (prompt.question - stop) * prompt.bytes_per_token
     seconds = costs.read(moved) + costs.compute(tokens - new, new)
     refused = refused or _fits(prompt, tokens)
+    if stop == prompt.question:
+        refused = refused or "No turn would be kept, so there is nothing to move."
     return OverflowOption("shift", (prompt.shared, stop), turns, tokens, new, seconds, False, refused)
 
 
 def _summary(prompt: Overflowing, costs: Costs) -> OverflowOption:
-    """A fork on the same document that begins with a summary of the turns: written by the model, then read."""
-    new = prompt.total - prompt.question
-    tokens = prompt.shared + SUMMARY_TOKENS + new
-    writing = SUMMARY_TOKENS / prompt.decode_rate if prompt.decode_rate else SUMMARY_TOKENS * costs.seconds_per_token
-    seconds = writing + costs.compute(prompt.shared, SUMMARY_TOKENS + new)
-    refused = _fits(prompt, tokens)
-    if prompt.question + SUMMARY_TOKENS > prompt.context:
-        refused = refused or "There is no room left to write the summary in."
+    """A fork on the same document that begins with a summary of the turns: written by the model, then read.
+
+    Where the conversation has no room left to write it in, the turns are read once more without the document.
+    """
+    new, turns = prompt.total - prompt.question, prompt.question - prompt.shared
+    length = summary_tokens(prompt.context)
+    tokens = prompt.shared + length + new
+    writing = length / prompt.decode_rate if prompt.decode_rate else length * costs.seconds_per_token
+    apart = turns if prompt.question + length > prompt.context else 0
+    seconds = costs.compute(0, apart) + writing + costs.compute(prompt.shared, length + new)
+    refused = _fits(prompt, tokens) if prompt.turns else "There is no turn to be summarised."
     dropped = (prompt.shared, prompt.question)
-    return OverflowOption("summary", dropped, len(prompt.turns), tokens, SUMMARY_TOKENS + new, seconds, False, refused)
+    return OverflowOption("fork", dropped, len(prompt.turns), tokens, apart + length + new, seconds, False, refused)
 
 
 def _larger(prompt: Overflowing, costs: Costs) -> OverflowOption:
     new = prompt.total - prompt.question
     need = prompt.total + prompt.reserve
-    refused = "" if need <= prompt.model_context else f"The model was made for {prompt.model_context:,} tokens."
-    seconds = costs.compute(prompt.question, new)
-    return OverflowOption("larger context", (0, 0), 0, prompt.total, new, seconds, True, refused)
+    affordable = prompt.memory_bytes // prompt.bytes_per_token
+    refused = ""
+    if need > prompt.model_context:
+        refused = f"The model was made for {prompt.model_context:,} tokens."
+    elif need > affordable:
+        refused = f"The memory budget for state holds {affordable:,} tokens; see Preferences."
+    wanted = max(2 * prompt.context, -(-(need + _ROUND) // _ROUND) * _ROUND)
+    context = min(prompt.model_context, affordable, wanted)
+    back = costs.read(prompt.question * prompt.bytes_per_token)
+    seconds = prompt.load_seconds + back + costs.compute(prompt.question, new)
+    return OverflowOption("larger", (0, 0), 0, prompt.total, new, seconds, True, refused, context)

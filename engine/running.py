@@ -9,6 +9,7 @@ from engine.canary import Canary
 from engine.kv.cache import KvCache
 from engine.loading import LoadedModel
 from engine.messages import ConversationId, EngineSettings, EngineStats, QueryState, StateReport
+from engine.overflow import shift_refused
 from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.store import KvStore
@@ -30,6 +31,11 @@ class Running:
     settings: EngineSettings
     depth_scale: float  # see engine.kv.value
 
+    @property
+    def may_shift(self) -> bool:
+        """Whether a range can be taken out without computing what follows."""
+        return not shift_refused(self.model.handle.spec, self.settings.kv_type_k)
+
     def stats(self) -> EngineStats:
         stat = self.cache.stat()
         return EngineStats(
@@ -50,7 +56,7 @@ class Running:
         )
 
     def state(self, query: QueryState) -> StateReport:
-        numbers = self.cache.report(query.conversation, query.tokens)
+        numbers = self.cache.report(query.conversation, query.tokens, query.shifts)
         return StateReport(
             request=query.request,
             conversation=query.conversation,
@@ -68,6 +74,9 @@ class Running:
             missing_reason=numbers.missing_reason,
             difference=numbers.difference,
             tokens_foreign=numbers.tokens_foreign,
+            pages=numbers.pages,
+            page_tokens=self.cache.layout.page_tokens,
+            pinned=numbers.pinned,
         )
 
 

@@ -217,7 +217,7 @@ class Service:
     def _focus(self, command: Focus, running: Running) -> None:
         """The conversation's turns go first; what of it lies on disk is read before a question comes."""
         running.scheduler.focus = command.conversation
-        match = running.cache.match(command.tokens)
+        match = running.cache.match(command.tokens, command.shifts)
         if match.disk_tokens and self._prefetch is None:
             try:
                 self._prefetch = running.cache.begin_restore(match)

@@ -11,11 +11,13 @@ from typing import Any
 from app.cli.console import Console
 from app.cli.session import Session, open_session, stored_settings, with_engine_options
 from app.core.errors import DoesNotFit, UserError
-from app.core.events import TurnDone, TurnError, TurnPhase, TurnText, TurnWithdrawn
+from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
+from app.core.explain import explain_lines
 from app.core.lookups import Lookup, Scope
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
 from engine.messages import TurnId
+from engine.overflow import OverflowOption, OverflowWay
 from rag.types import Document
 
 MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "survey": "survey", "auto": "auto"}
@@ -24,7 +26,6 @@ SAMPLING = (
     "max_tokens", "temperature", "seed", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
     "presence_penalty",
 )  # fmt: skip
-TOO_LARGE = "Use '--mode retrieve' (passages are looked up), a larger --ctx, or a model with a larger context."
 EMPTY = (
     "The model gave no answer: it ended at once. Ask in other words, let passages be looked up (--mode retrieve), or "
     "use a larger model."
@@ -42,7 +43,7 @@ def run(options: Namespace, console: Console) -> None:
         conversation = open_conversation(session, options.conversation, documents)
         conversation = choose_scope(session, conversation, options)
         message = _message(session, conversation, options)
-        report(console, message, session.workspace.conversations.get(conversation.id), lookup_of(session, message))
+        report(console, message, session.workspace.conversations.get(message.conversation), lookup_of(session, message))
 
 
 def _message(session: Session, conversation: Conversation, options: Namespace) -> Message:
@@ -53,7 +54,7 @@ def _message(session: Session, conversation: Conversation, options: Namespace) -
         asked = [m.text for m in workspace.conversations.messages(conversation.id) if m.role == "user"]
         question = options.question or (asked[-1] if asked else "")
         return followed(session, workspace.ask(conversation.id, question, survey=True))
-    return answer_in_mode(session, conversation, options.question, options.mode)
+    return answer_in_mode(session, conversation, options.question, options.mode, options.overflow)
 
 
 def check_question(options: Namespace) -> None:
@@ -112,36 +113,67 @@ def choose_scope(session: Session, conversation: Conversation, options: Namespac
     return workspace.set_scope(conversation.id, scope)
 
 
-def answer_in_mode(session: Session, conversation: Conversation, question: str, mode: str | None) -> Message:
+def answer_in_mode(
+    session: Session, conversation: Conversation, question: str, mode: str | None, overflow: OverflowWay | None = None
+) -> Message:
     """A mode that is given is kept for later questions, unless this one cannot be answered in it."""
-    if mode is None:
-        return answer(session, conversation, question)
-    session.workspace.set_mode(conversation.id, MODES[mode])
+    if mode is not None:
+        session.workspace.set_mode(conversation.id, MODES[mode])
     try:
-        return answer(session, conversation, question)
+        return answer(session, conversation, question, overflow)
     except UserError as error:
-        session.workspace.set_mode(conversation.id, conversation.mode)
-        if isinstance(error, DoesNotFit) and error.whole:
-            raise UserError(error.what, error.why, TOO_LARGE) from error
+        if mode is not None:
+            session.workspace.set_mode(conversation.id, conversation.mode)
+        if isinstance(error, DoesNotFit):
+            raise UserError(error.what, error.why, way_out(error)) from error
         raise
 
 
-def answer(session: Session, conversation: Conversation, question: str) -> Message:
+def way_out(error: DoesNotFit) -> str:
+    """What can be typed to go on, with prices."""
+    offered = [(f"--overflow {option.way}", way_words(option)) for option in error.ways if not option.refused]
+    if error.whole:
+        offered.insert(0, ("--mode retrieve", "looks passages up instead of reading the document whole"))
+    if not offered:
+        return error.next
+    return "\n".join(["Choose how to go on:", *(f"  {option:<22} {words}" for option, words in offered)])
+
+
+def way_words(option: OverflowOption) -> str:
+    """`leaves 3 turns out, 812 tokens are read again, about 2 s`."""
+    wait = f"about {max(1, round(option.seconds)):,} s"
+    left = f"{option.turns_dropped} turn{'' if option.turns_dropped == 1 else 's'}"
+    if option.way == "larger":
+        return f"loads the model with {option.context:,} tokens of context, {wait}"
+    if option.way == "fork":
+        return f"goes on in a new conversation with a summary of {left}, {wait}"
+    if option.way == "shift":
+        return f"leaves {left} out and moves the rest up (approximate), {option.computed:,} tokens are read, {wait}"
+    return f"leaves {left} out, {option.computed:,} tokens are read, {wait}"
+
+
+def answer(
+    session: Session, conversation: Conversation, question: str, overflow: OverflowWay | None = None
+) -> Message:
     """Asks and streams the answer to the terminal. Raises the UserError of a failed turn."""
-    return followed(session, session.workspace.ask(conversation.id, question))
+    return followed(session, session.workspace.ask(conversation.id, question, overflow))
 
 
 def followed(session: Session, turn: TurnId) -> Message:
     """The answer of a turn, streamed; an interrupt stops it first."""
     try:
-        return _follow(session, turn)
+        ended = _follow(session, turn)
     except KeyboardInterrupt:
         session.workspace.cancel(turn)
         _follow(session, turn)
         raise
+    if isinstance(ended, TurnMoved):
+        session.console.note(f"It goes on in “{ended.target.title}”, which begins with a summary.")
+        return answer(session, ended.target, ended.question)
+    return ended
 
 
-def _follow(session: Session, turn: TurnId) -> Message:
+def _follow(session: Session, turn: TurnId) -> Message | TurnMoved:
     console = session.console
     for event in session.events():
         if getattr(event, "turn", None) != turn:
@@ -156,6 +188,9 @@ def _follow(session: Session, turn: TurnId) -> Message:
         elif isinstance(event, TurnDone):
             console.clear()
             return event.message
+        elif isinstance(event, TurnMoved):
+            console.clear()
+            return event
         elif isinstance(event, TurnError):
             raise event.error
         elif isinstance(event, TurnWithdrawn):
@@ -168,6 +203,8 @@ def _show_phase(console: Console, phase: TurnPhase) -> None:
         console.progress(f"Reading: {phase.done:,} of {phase.total:,} tokens{_left(phase)}")
     elif phase.phase == "surveying":
         console.progress(f"Reading all of it: {phase.done:,} of {phase.total:,} steps{_left(phase)}")
+    elif phase.phase == "summarising":
+        console.progress(f"Summarising the conversation: {phase.done:,} of at most {phase.total:,} tokens")
 
 
 def _left(phase: TurnPhase) -> str:
@@ -192,6 +229,8 @@ def report(console: Console, message: Message, conversation: Conversation, looku
         console.text("  Answered from the library's catalogue, without the model.")
     else:
         console.text(reuse_line(message.report))
+        for line in explain_lines(message.report):
+            console.text(f"  {line}")
 
 
 def answer_json(message: Message, conversation: Conversation, lookup: Lookup | None = None) -> dict[str, Any]:
@@ -211,6 +250,9 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "saved_ms": turn.saved_ms if turn else None,
         "bytes_read": turn.bytes_read if turn else None,
         "bytes_written": turn.bytes_written if turn else None,
+        "recomputed": [asdict(span) for span in turn.recomputed()] if turn else None,
+        "difference": asdict(turn.difference) if turn and turn.difference else None,
+        "approximate": turn.approximate if turn else None,
         "conversation": {"id": conversation.id, "title": conversation.title},
     }
 

@@ -76,6 +76,11 @@ def _add_ask(commands: Commands) -> None:
     ask.add_argument("--chapter", metavar="NAME", help="look only into this chapter: its number or title")
     ask.add_argument("--collection", metavar="NAME", help="look into all documents of a collection")
     ask.add_argument("--everywhere", action="store_true", help="look into whole documents again")
+    ask.add_argument(
+        "--overflow", choices=("recompute", "shift", "fork", "larger"), metavar="WAY",
+        help="where the conversation is full: recompute (leave the oldest turns out), shift (the same, approximate and "
+        "faster), fork (a new conversation with a summary) or larger (load with a larger context)",
+    )  # fmt: skip
     ask.add_argument("--max-tokens", type=POSITIVE, metavar="N", help="length of the answer")
     _add_sampling_options(ask)
     _add_model_options(ask)

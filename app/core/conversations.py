@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core import leases, queries
+from app.core.cut_store import CutStore
 from app.core.database import MigratedDatabase
 from app.core.errors import UserError
 from app.core.lookups import Lookup, Scope
@@ -48,12 +49,17 @@ LAST_OF_ALL = 1 << 62
 
 
 class ConversationStore:
-    """Usable from every thread and from several processes. Methods raise UserError for an unknown id."""
+    """Usable from every thread and from several processes. Methods raise UserError for an unknown id.
+
+    Attributes:
+        cuts: what leaves the context or the conversation, and how it comes back.
+    """
 
     def __init__(self, path: Path) -> None:
         """Opens or creates `path`. Raises UserError when it is newer than this version or damaged."""
         self._database = MigratedDatabase(path, MIGRATIONS, "The conversations")
         self.surveys = SurveyStore(self._database)
+        self.cuts = CutStore(self._database)
 
     def close(self) -> None:
         self._database.close()
@@ -156,15 +162,16 @@ class ConversationStore:
         columns = "role, text, ids, roles, created, state, citations, report, placement, reasoning, thought_ms, lookup"
         with self._database.transaction() as db:
             db.execute(
-                f"INSERT INTO messages (conversation, cut, {columns}) "
-                f"SELECT ?, CASE WHEN cut IS NULL THEN NULL ELSE -1 END, {columns} FROM messages "
-                "WHERE conversation = ? AND superseded IS NULL AND id <= ? ORDER BY id",
-                [copy.id, conversation, last if last is not None else LAST_OF_ALL],
+                f"INSERT INTO messages (conversation, cut, {columns}) SELECT ?, "
+                "CASE WHEN cut IS NULL OR cut = (SELECT cut FROM messages WHERE id = ?) THEN NULL ELSE -1 END, "
+                f"{columns} FROM messages WHERE conversation = ? AND superseded IS NULL AND id <= ? ORDER BY id",
+                [copy.id, last, conversation, last if last is not None else LAST_OF_ALL],
             )
             db.execute(
                 "UPDATE conversations SET (tokenizer, computed, shifts) = "
-                "(SELECT tokenizer, computed, shifts FROM conversations WHERE id = ?) WHERE id = ?",
-                [conversation, copy.id],
+                "(SELECT tokenizer, computed, CASE WHEN ? THEN '[]' ELSE shifts END FROM conversations WHERE id = ?) "
+                "WHERE id = ?",
+                [last is not None, conversation, copy.id],
             )
         return copy if title else self._change(copy.id, title=f"{source.title} (fork)", title_fixed=1)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.overflow import OverflowOption
+
 
 class UserError(Exception):
     """A failure in the reader's world (a file, a limit, the network), never a bug of ours.
@@ -23,11 +28,15 @@ class UserError(Exception):
 
 
 class DoesNotFit(UserError):
-    """Prompt and answer are longer than the model's context. `whole`: a document was to be read whole."""
+    """Prompt and answer are longer than the model's context. `whole`: a document was to be read whole.
 
-    def __init__(self, what: str, why: str, next: str, whole: bool) -> None:
+    `ways`: what can be done about it (engine.overflow.OverflowOption), with prices; empty where it was not asked for.
+    """
+
+    def __init__(self, what: str, why: str, next: str, whole: bool, ways: tuple[OverflowOption, ...] = ()) -> None:
         super().__init__(what, why, next)
         self.whole = whole
+        self.ways = ways
 
 
 class Cancelled(Exception):

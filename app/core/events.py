@@ -2,8 +2,8 @@
 
 Life of a turn: `TurnPhase`(queued, retrieving)* -> `TurnStarted` -> `TurnPhase`* -> `TurnText`* ->
 `TurnDone` | `TurnError`. A stopped turn ends in `TurnDone` whose message has state "cancelled", or in
-`TurnWithdrawn` when its question was not stored yet. Of the engine's events `TurnRestored` and those that
-belong to no turn pass through.
+`TurnWithdrawn` when its question was not stored yet; one that forks with a summary in `TurnMoved`. Of the
+engine's events `TurnRestored` and those that belong to no turn pass through.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 JobId = NewType("JobId", str)
 Part = Literal["reasoning", "answer"]
-Phase = Literal["queued", "retrieving", "restoring", "reading", "surveying", "answering"]
+Phase = Literal["queued", "retrieving", "restoring", "reading", "surveying", "summarising", "answering"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,16 @@ class TurnWithdrawn:
 
     turn: TurnId
     conversation: ConversationId
+
+
+@dataclass(frozen=True)
+class TurnMoved:
+    """A full conversation goes on in `target`, which begins with a summary: `question` is to be asked there."""
+
+    turn: TurnId
+    conversation: ConversationId
+    target: Conversation
+    question: str
 
 
 @dataclass(frozen=True)
@@ -177,6 +187,7 @@ WorkspaceEvent = (
     Event
     | TurnStarted
     | TurnWithdrawn
+    | TurnMoved
     | TurnPhase
     | TurnText
     | TurnDone

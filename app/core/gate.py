@@ -55,6 +55,10 @@ class ReadyModel:
         return self.handle.context
 
     @property
+    def page_tokens(self) -> int:
+        return self.handle.info.page_tokens
+
+    @property
     def end_ids(self) -> frozenset[int]:
         return self.handle.tokenizer.eog_ids
 

@@ -6,13 +6,14 @@ stored texts; the new ids replace the old ones, so that this happens once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.core.conversations import ConversationStore
 from app.core.documents import DocumentTexts
 from app.core.exchanges import split_unanswered
+from app.core.heads import head_of_next
 from app.core.planning import Situation
 from app.core.prompt import recompose
 from app.core.records import Message
@@ -37,7 +38,8 @@ class Histories:
         `store_renewed`: ids made anew are stored; only for the process that holds the lease.
         """
         store = self._store()
-        messages = store.messages(conversation)
+        stored = store.messages(conversation)
+        messages = tuple(message for message in stored if message.in_context)
         identity, computed = store.computed(conversation)
         if identity != model.identity:
             computed = 0
@@ -45,11 +47,21 @@ class Histories:
             if store_renewed:
                 store.set_tokens([(m.id, m.tokens, m.placement) for m in messages] if identity else [])
                 store.set_computed(conversation, model.identity, 0)
+                store.cuts.settle(conversation, approximate=False)
         answered, unanswered = split_unanswered(messages)
-        return Situation(store.get(conversation), answered, model, model.end_ids, unanswered), computed
+        head = head_of_next(answered, stored) if identity == model.identity else None
+        free = _first_free_marker(stored)
+        found = Situation(store.get(conversation), answered, model, model.end_ids, unanswered, head, free)
+        return found, computed
 
     def _renewed(self, messages: tuple[Message, ...], model: ReadyModel) -> tuple[Message, ...]:
         placed = [i.document_id for m in messages for i in (*m.placement.documents, *m.placement.passages)]
         names = self._texts.names(placed)
         renewed = recompose(model.chat, messages, self._texts.placed, names, model.end_of_turn)
         return tuple(replace(m, tokens=c.tokens, placement=c.placement) for m, c in renewed)
+
+
+def _first_free_marker(messages: Iterable[Message]) -> int:
+    """Numbers of passages that have left the context are not given again: kept answers may name them."""
+    placed = [i for m in messages for i in (*m.placement.documents, *m.placement.passages)]
+    return max((item.first_marker + len(item.passage_ids) for item in placed), default=1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from app.core.documents import DocumentTexts
-from app.core.errors import DoesNotFit
+from app.core.heads import Head
 from app.core.lookups import Lookup
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
 from app.core.records import AttachedDocument, Conversation, Message, UsedMode
@@ -85,7 +85,7 @@ class Plan:
 @dataclass(frozen=True)
 class Situation:
     """A conversation before its next question. `unanswered`: a last question that has no answer yet; it is not among
-    the `messages` that the next question follows.
+    the `messages` that the next question follows. `head`, `next_marker`: see prompt.Context.
     """
 
     conversation: Conversation
@@ -93,6 +93,8 @@ class Situation:
     model: LoadedModel
     end_ids: frozenset[int]
     unanswered: tuple[Message, ...] = ()
+    head: Head | None = None
+    next_marker: int = 1
 
 
 class Planner:
@@ -107,7 +109,7 @@ class Planner:
 
     def plan(self, situation: Situation, question: str, look_up: bool = True) -> Plan:
         """The next message. `look_up` False: passages are not searched, only bounded (for a price)."""
-        context = Context.of(situation.messages, situation.end_ids)
+        context = Context.of(situation.messages, situation.end_ids, situation.head, situation.next_marker)
         draft = _Draft(situation, context, history(situation.messages), question, self._settings())
         readable = self._readable(draft)
         searched = self.scopes.of(situation.conversation.scope, question, readable)
@@ -176,7 +178,10 @@ class Planner:
             query, [DocumentId(d) for d in searched.documents], draft.settings.passages, pages=searched.pages
         )
         hits = [hit for hit in hits if searched.has(hit.passage)]
-        budget = draft.passage_budget(draft.cost([hit.passage for hit in hits[:FEWEST_PASSAGES]]))
+        least = draft.cost([hit.passage for hit in hits[:FEWEST_PASSAGES]])
+        budget = draft.passage_budget(least)
+        if draft.situation.messages and not draft.settings.passage_tokens:
+            budget = max(budget, least)  # a full conversation is told and offered ways out, not starved of passages
         passages = draft.fitting((hit.passage for hit in hits), budget)
         elapsed = (time.perf_counter() - started) * 1000
         plan = draft.finish("passages", passages=passages, retrieve_ms=elapsed)
@@ -265,36 +270,3 @@ class _Draft:
         limit = self.situation.model.context
         composed = self.compose(addition)
         return Plan(self.context, self.history, composed, addition, mode, limit, retrieve_ms, estimated)
-
-
-def check_fits(plan: Plan) -> None:
-    """Raises DoesNotFit when prompt and answer are longer than the context."""
-    if plan.over_by:
-        raise DoesNotFit(
-            f"This does not fit the model's context by {plan.over_by:,} tokens.",
-            f"It would take {plan.total:,} of {plan.limit:,} tokens, and an answer needs room. "
-            + what_would_drop(plan),
-            advice(plan),
-            bool(plan.addition.documents),
-        )
-
-
-def what_would_drop(plan: Plan) -> str:
-    """What would have to go so that the rest fits; "" when all fits."""
-    if not plan.over_by:
-        return ""
-    if plan.addition.documents:
-        names = ", ".join(document.name for document in plan.addition.documents)
-        return f"At least {plan.over_by:,} tokens of {names} would have to be left out."
-    if len(plan.history) >= plan.over_by:
-        size = len(plan.history)
-        return f"The oldest {plan.over_by:,} of {size:,} tokens of this conversation would have to go."
-    return f"The question itself is {plan.over_by:,} tokens too long."
-
-
-def advice(plan: Plan) -> str:
-    if plan.addition.documents:
-        return "Use passages instead of the whole document, or a model with a larger context."
-    if len(plan.history) >= plan.over_by:
-        return "Go on in a new conversation with the same documents, or use a model with a larger context."
-    return "Shorten the question, or use a model with a larger context."

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from app.core.planning import Plan, what_would_drop
+from app.core.advice import what_would_drop
+from app.core.planning import Plan
 from app.core.records import Price
+from engine.overflow import OverflowOption
 
 
 class Quote(Protocol):
@@ -24,7 +26,7 @@ class Quote(Protocol):
     def seconds(self) -> float: ...
 
 
-def price_of(plan: Plan, quote: Quote) -> Price:
+def price_of(plan: Plan, quote: Quote, ways: tuple[OverflowOption, ...] = ()) -> Price:
     """Passages that were not looked up yet are counted with their upper bound, in tokens and in time."""
     new = quote.new + plan.estimated + plan.elsewhere
     rate_known = quote.seconds > 0 and quote.new > 0
@@ -41,4 +43,5 @@ def price_of(plan: Plan, quote: Quote) -> Price:
         passage_tokens=plan.estimated + plan.elsewhere,
         over_by=plan.over_by,
         mode=plan.mode,
+        ways=ways,
     )

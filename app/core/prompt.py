@@ -8,11 +8,12 @@ Nothing already in the context is rendered again; a passage that is there is nam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from app.core import segments
 from app.core.exchanges import split_unanswered, spoken
+from app.core.heads import Head, joined
 from app.core.records import Message, PlacedPassages, Placement
 from app.core.segments import PromptFormat
 from engine.messages import Tokens
@@ -55,7 +56,8 @@ class Context:
     """What the messages so far have put into the model's context.
 
     `markers`: passage id to its number. `whole`: ids of documents that are in it whole. `used`: there are
-    messages. `ended`: the model itself ended the last answer, so its end token is in the history.
+    messages. `ended`: the model itself ended the last answer, so its end token is in the history. `head`: the next
+    message begins with it, it was computed with a question that has left.
     """
 
     markers: dict[int, int] = field(default_factory=dict)
@@ -64,10 +66,14 @@ class Context:
     next_marker: int = 1
     used: bool = False
     ended: bool = False
+    head: Head | None = None
 
     @staticmethod
-    def of(messages: Sequence[Message], end_ids: frozenset[int]) -> Context:
+    def of(
+        messages: Sequence[Message], end_ids: frozenset[int], head: Head | None = None, next_marker: int = 1
+    ) -> Context:
         placements = [message.placement for message in messages if message.role == "user"]
+        placements += [head.placement] if head is not None else []
         placed = [item for p in placements for item in (*p.documents, *p.passages)]
         markers = {pid: item.first_marker + i for item in placed for i, pid in enumerate(item.passage_ids)}
         spoken = [p.instructions for p in placements if p.instructions is not None]
@@ -76,9 +82,10 @@ class Context:
             markers=markers,
             whole=frozenset(item.document_id for p in placements for item in p.documents),
             instructions=spoken[-1] if spoken else "",
-            next_marker=max(markers.values(), default=0) + 1,
+            next_marker=max(next_marker, max(markers.values(), default=0) + 1),
             used=bool(messages),
             ended=bool(last) and last[0] in end_ids,
+            head=head,
         )
 
 
@@ -91,6 +98,8 @@ def history(messages: Iterable[Message]) -> Tokens:
 
 def compose(chat: PromptFormat, addition: Addition, context: Context) -> Composed:
     """Ids of one user message from where the context ends to where the answer begins."""
+    if context.head is not None:
+        return _compose_behind(context.head, chat, addition, context)
     return (_compose_next if context.used else _compose_first)(chat, addition, context)
 
 
@@ -105,22 +114,32 @@ def _compose_first(chat: PromptFormat, addition: Addition, context: Context) -> 
     instructions = segments.instructions_text(addition.instructions or "")
     ids += chat.text_ids(instructions) if instructions else ()
     ids += chat.glue.first_user_open_ids(has_system=True)
+    head = len(ids)
     passages = _add_passages(chat, ids, addition, context, marker)
     _add_question(chat, ids, addition.question)
-    return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions, shared))
+    return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions, shared, head))
 
 
 def _compose_next(chat: PromptFormat, addition: Addition, context: Context) -> Composed:
-    ids = list(chat.glue.next_user_open_ids(ended_by_eog=context.ended))
+    return _compose_later(list(chat.glue.next_user_open_ids(ended_by_eog=context.ended)), chat, addition, context)
+
+
+def _compose_behind(head: Head, chat: PromptFormat, addition: Addition, context: Context) -> Composed:
+    composed = _compose_later(list(head.tokens.ids), chat, addition, context)
+    return replace(composed, placement=joined(head.placement, composed.placement, composed.placement.head_tokens))
+
+
+def _compose_later(ids: list[int], chat: PromptFormat, addition: Addition, context: Context) -> Composed:
     documents, marker = _place_documents(addition.documents, context.next_marker)
     for document, placed in zip(addition.documents, documents, strict=True):
         text = segments.document_text(document.name, placed.first_marker, document.passages)
         ids += chat.text_ids(text.lstrip() + "\n\n")
     if addition.instructions is not None:
         ids += chat.text_ids(segments.later_instructions_text(addition.instructions))
+    head = len(ids)
     passages = _add_passages(chat, ids, addition, context, marker)
     _add_question(chat, ids, addition.question)
-    return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions))
+    return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions, head_tokens=head))
 
 
 def _place_documents(documents: Sequence[WholeDocument], marker: int) -> tuple[tuple[PlacedPassages, ...], int]:
@@ -187,6 +206,4 @@ def _again(message: Message, passages_of: PassagesOf, names: dict[int, str]) -> 
 
 
 def _with(message: Message, composed: Composed) -> Message:
-    from dataclasses import replace
-
     return replace(message, tokens=composed.tokens, placement=composed.placement)

@@ -11,6 +11,7 @@ from typing import Any, Literal, NewType
 
 from app.core.lookups import Lookup, Scope, StoredRange
 from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
+from engine.overflow import OverflowOption
 
 MessageId = NewType("MessageId", int)
 Mode = Literal["auto", "whole", "passages", "survey"]
@@ -112,11 +113,44 @@ class PageUse:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """The first token at which a prompt left what was kept of its conversation.
+
+    `position` in the prompt; `index` in the message `message` (its id, None behind the last one), which is the
+    `number`th, from 1. `expected` by what was kept, `found` in the prompt, as text; equal where the same token was
+    read once as prompt and once as answer (`roles_differ`).
+    """
+
+    position: int
+    message: int | None
+    number: int
+    role: MessageRole
+    index: int
+    expected: str
+    found: str
+    roles_differ: bool = False
+
+
+@dataclass(frozen=True)
+class ComputedSpan:
+    """Tokens [start, stop) of a prompt that went through the model, and why."""
+
+    start: int
+    stop: int
+    reason: str
+
+
+# Reasons of tokens that no earlier turn had computed.
+NEW_WORK = frozenset({"new", "last sampled", "first token"})
+
+
+@dataclass(frozen=True)
 class TurnReport:
     """What the engine did for one answer. `saved_ms`: prefill avoided, at this machine's measured rate.
 
     `coverage`: for the reader, when the answer may miss something: how much of the documents it rests on; `unread`:
     readable pages that the model never had before it.
+    `difference`: where reuse ended early; `approximate`: the state holds tokens that were moved after a removal.
     """
 
     tokens: TokenReport
@@ -130,6 +164,17 @@ class TurnReport:
     model: str = ""
     coverage: str = ""
     unread: int = 0
+    difference: Difference | None = None
+    approximate: bool = False
+
+    def recomputed(self) -> tuple[ComputedSpan, ...]:
+        """What was read again although an earlier turn had read it."""
+        spans, start = [], self.tokens.reused.total
+        for part in self.tokens.computed:
+            if part.reason not in NEW_WORK:
+                spans.append(ComputedSpan(start, start + part.tokens, part.reason))
+            start += part.tokens
+        return tuple(spans)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -141,6 +186,7 @@ class TurnReport:
             "tokens": TokenReport.from_json(data["tokens"]),
             "timings_ms": PhaseTimes(**data["timings_ms"]),
             "pages_in_context": pages,
+            "difference": Difference(**data["difference"]) if data.get("difference") else None,
         }
         return TurnReport(**{**data, **parts})
 
@@ -213,7 +259,8 @@ class Price:
     """What sending a draft would cost. Tokens exact, except `passage_tokens`, which is an upper bound.
 
     `new_tokens` + `reused_tokens` = `total`; `seconds` is None while this machine's rate is unknown.
-    `over_by` > 0 exactly when `overflow`; `what_would_drop` then says what does not fit, else "".
+    `over_by` > 0 exactly when `overflow`; `what_would_drop` then says what does not fit, else "", and `ways` what
+    can be done.
     """
 
     new_tokens: int
@@ -228,6 +275,7 @@ class Price:
     passage_tokens: int = 0
     over_by: int = 0
     mode: UsedMode = "none"
+    ways: tuple[OverflowOption, ...] = ()
 
 
 @dataclass(frozen=True)

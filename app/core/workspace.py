@@ -37,12 +37,14 @@ from app.core.history import Histories
 from app.core.imports import Imports
 from app.core.jobs import Job, JobThread
 from app.core.lookups import Lookup, Scope
+from app.core.overflow import way_named, ways_out
 from app.core.paths import Paths
 from app.core.planning import Planner
 from app.core.pricing import price_of
 from app.core.prompt import history
 from app.core.read_ahead import ReadAhead, ReadAheadServices
-from app.core.records import Conversation, Mode, Price
+from app.core.records import Conversation, MessageId, Mode, Price
+from app.core.revisions import Revisions
 from app.core.scoping import Scopes
 from app.core.searches import found_passages
 from app.core.settings import Settings, load_settings, save_settings
@@ -58,12 +60,14 @@ from engine.messages import (
     LoadModel,
     ModelFailed,
     ModelLoaded,
+    PinState,
     QueryState,
     SaveState,
     Tokens,
     TurnId,
     document_state,
 )
+from engine.overflow import OverflowWay
 from rag.types import DocumentId
 
 if TYPE_CHECKING:
@@ -116,6 +120,7 @@ class Workspace:
         self._planner = Planner(lambda: self.library, self._shelves.search, lambda: self._settings)
         self._histories = Histories(lambda: self.conversations, self._planner.texts)
         self._turns = Turns(self._services())
+        self.revisions = Revisions(lambda: self.conversations, self._gate, lambda: self.engine, self._turns.running)
         self._ahead = ReadAhead(self._ahead_services()) if read_ahead else None
         if notice is not None:
             self._emit(notice)
@@ -234,22 +239,37 @@ class Workspace:
         self.drop_state(conversation, disk=True)
         self._emit(ConversationPurged(conversation))
 
-    def fork(self, conversation: ConversationId, title: str = "") -> Conversation:
-        """A copy of the history that shares all KV pages."""
+    def fork(
+        self, conversation: ConversationId, title: str = "", last: MessageId | None = None
+    ) -> Conversation:
+        """A copy of the history, up to the message `last`, that shares all KV pages."""
+        if last is not None:
+            return self._changed(self.revisions.fork_at(conversation, last, title))
         copy = self.conversations.fork(conversation, title)
         if self._engine is not None:
             self._engine.send(ForkState(conversation, copy.id))
         return self._changed(copy)
 
     # --- turns --------------------------------------------------------------------------------------
-    def ask(self, conversation: ConversationId, text: str, survey: bool = False) -> TurnId:
+    def ask(
+        self, conversation: ConversationId, text: str, overflow: OverflowWay | None = None, survey: bool = False
+    ) -> TurnId:
         """Returns at once; events of the turn follow. The draft of the conversation is cleared.
 
         While a model loads the turn waits for it. Raises UserError when the conversation is still answering,
-        the text is empty, or there is no model. `survey`: every part of the documents is read that the model has not
-        before it, step by step; a stop keeps the notes, and `continue_answer` goes on.
+        the text is empty, or there is no model. `overflow`: how to go on where the question does not fit (the
+        `ways` of its price); "fork" ends in TurnMoved, "larger" loads the model again with a larger context.
+        `survey`: every part of the documents is read that the model has not before it, step by step; a stop keeps the
+        notes, and `continue_answer` goes on.
         """
-        return self._turns.ask(conversation, text, survey)
+        if overflow == "larger":
+            self._enlarge(conversation, text)
+            return self._turns.ask(conversation, text)
+        return self._turns.ask(conversation, text, overflow, survey)
+
+    def edit(self, conversation: ConversationId, message: MessageId, text: str) -> TurnId:
+        """Asks that question again in other words; it and all behind it are put aside. Returns at once."""
+        return self._turns.edit(conversation, message, text)
 
     def regenerate(self, conversation: ConversationId) -> TurnId:
         """Another answer to the last question; the old one is kept aside in the store."""
@@ -274,7 +294,9 @@ class Workspace:
         """
         situation, _ = self._histories.situation(conversation, self._gate.current())
         plan = self._planner.plan(situation, draft, look_up=False)
-        return price_of(plan, self.engine.quote(plan.tokens))
+        moved = self.conversations.cuts.moved(conversation)
+        quote = self.engine.quote(plan.tokens, moved.shifts, moved.removal)
+        return price_of(plan, quote, ways_out(plan, situation.messages, self.engine))
 
     # --- documents ----------------------------------------------------------------------------------
     def import_document(
@@ -325,16 +347,22 @@ class Workspace:
     # --- KV state -----------------------------------------------------------------------------------
     def focus(self, conversation: ConversationId) -> None:
         """The reader looks at it: its turns go first and its state is brought back from disk."""
-        self.engine.send(Focus(conversation, self._tokens(conversation)))
+        shifts = self.conversations.cuts.moved(conversation).shifts
+        self.engine.send(Focus(conversation, self._tokens(conversation), shifts))
 
     def request_state(self, conversation: ConversationId) -> int:
         """Returns a request number; a StateReport event with that number follows."""
         request = next(self._requests)
-        self.engine.send(QueryState(request, conversation, self._tokens(conversation)))
+        shifts = self.conversations.cuts.moved(conversation).shifts
+        self.engine.send(QueryState(request, conversation, self._tokens(conversation), shifts))
         return request
 
     def save_state(self, conversation: ConversationId) -> None:
         self.engine.send(SaveState(conversation))
+
+    def pin(self, conversation: ConversationId, pinned: bool = True) -> None:
+        """Its pages stay in memory when idle and are never evicted from disk."""
+        self.engine.send(PinState(conversation, pinned))
 
     def drop_state(self, conversation: ConversationId, disk: bool = False) -> None:
         """Forgets its KV in memory; `disk`: also what no other conversation uses there."""
@@ -358,6 +386,16 @@ class Workspace:
             self._store.close()
 
     # --- within -------------------------------------------------------------------------------------
+    def _enlarge(self, conversation: ConversationId, text: str) -> None:
+        """Raises UserError where a larger context is not to be had. State is kept: it is the same in any context."""
+        others = [c for c in self._turns.running() if c != conversation]
+        if others:
+            why = "Another conversation is being answered, and the model has to be loaded again."
+            raise UserError("The context cannot be changed now.", why, "Wait for that answer, or stop it.")
+        option = way_named(self.price(conversation, text).ways, "larger")
+        self._change_settings(lambda s: replace(s, engine=replace(s.engine, context=option.context)))
+        self.load_model(self._gate.current().handle.info.path)
+
     def _services(self) -> TurnServices:
         return TurnServices(
             store=lambda: self.conversations,

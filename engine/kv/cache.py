@@ -76,14 +76,14 @@ class KvCache:
             return found
         return replace(found, hidden=self.hiddens.get(self._prefix_key(found)))
 
-    def peek(self, tokens: Tokens) -> tuple[int, int]:
+    def peek(self, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> tuple[int, int]:
         """Reusable tokens in memory and on disk, for other threads: reads the maps, changes nothing.
 
         The engine thread may change the maps meanwhile; the answer is then one of a moment ago.
         """
         for _ in range(_PEEK_TRIES):
             try:
-                found = self._matcher.match(*arrays(tokens))
+                found = self._matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens))
             except RuntimeError:  # a map changed size while it was walked
                 continue
             return found.memory_tokens, found.disk_tokens
@@ -169,9 +169,10 @@ class KvCache:
         if disk:
             self.conversations.forget(conversation)
 
-    def report(self, conversation: str, tokens: Tokens) -> StateNumbers:
+    def report(self, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> StateNumbers:
         """The cache panel's numbers for the conversation's stored history."""
-        return state_numbers(self.match(tokens), conversation, self.conversations, self.disk, self.pool.stride)
+        match = self.match(tokens, shifts)
+        return state_numbers(match, conversation, self.conversations, self.disk, self.pool.stride)
 
     def stat(self) -> CacheStat:
         self.poll()

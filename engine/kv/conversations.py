@@ -49,6 +49,10 @@ class Conversations:
             if self._disk:
                 self._disk.pin(conversation, pinned)
 
+    def is_pinned(self, conversation: str) -> bool:
+        head = self.heads().get(conversation)
+        return head is not None and head.pinned
+
     def keys(self, head: Head) -> set[Key]:
         """Keys of all pages (and the tail) a conversation uses, as far as they are known."""
         keys, key = {head.tail} if head.tail else set(), head.last

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from engine.kv.conversations import Conversations
 from engine.kv.disk import DiskRecord, DiskTier
 from engine.kv.hiddens import HiddenCache
+from engine.kv.keys import Key
 from engine.kv.match import PrefixMatch, Source
 from engine.kv.pool import PagePool
 from engine.kv.tree import Node, PageTree
-from engine.messages import FirstDifference, StateTier
+from engine.messages import FirstDifference, PageBits, StateTier
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class StateNumbers:
     missing_reason: str
     tokens_foreign: int
     difference: FirstDifference | None
+    pages: bytes
+    pinned: bool
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,30 @@ def state_numbers(
         missing_reason=match.missing_reason,
         tokens_foreign=match.foreign_tokens,
         difference=match.difference,
+        pages=_page_map(match, shared, disk),
+        pinned=conversations.is_pinned(conversation),
     )
+
+
+def _page_map(match: PrefixMatch, shared: set[Key], disk: DiskTier | None) -> bytes:
+    """messages.PageBits by page, for the whole token list."""
+    moved = min(match.salts, default=len(match.ids))  # the first page that stands where it was not computed
+    known = [_bits(source, match.numerics, shared, disk) for source in match.pages]
+    if match.partial:
+        known.append(_bits(match.partial.source, match.numerics, shared, disk) | PageBits.TAIL)
+    marked = [bits | (PageBits.SHIFTED if place >= moved else 0) for place, bits in enumerate(known)]
+    return bytes(marked).ljust(-(-len(match.ids) // match.page_tokens), b"\0")
+
+
+def _bits(source: Source, numerics: str, shared: set[Key], disk: DiskTier | None) -> int:
+    bits = PageBits.MEMORY if isinstance(source, Node) else PageBits(0)
+    if _record(source, disk) is not None:
+        bits |= PageBits.DISK
+    if source.key in shared:
+        bits |= PageBits.SHARED
+    if source.numerics != numerics:
+        bits |= PageBits.FOREIGN
+    return bits
 
 
 def cache_stat(

@@ -96,9 +96,9 @@ class Driver:
     def deltas(self, turn: str) -> int:
         return sum(isinstance(e, TokenDelta) and e.turn == turn and bool(e.ids) for e in self.events)
 
-    def state(self, conversation: str, tokens: Tokens) -> StateReport:
+    def state(self, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> StateReport:
         request = len(self.events)
-        self.client.send(QueryState(request, ConversationId(conversation), tokens))
+        self.client.send(QueryState(request, ConversationId(conversation), tokens, shifts))
         report = self.wait(lambda e: isinstance(e, StateReport) and e.request == request)
         assert isinstance(report, StateReport)
         return report

@@ -52,17 +52,38 @@ def test_shifting_is_refused_where_keys_cannot_be_rotated() -> None:
 
 
 def test_a_larger_context_is_offered_up_to_the_models_own() -> None:
-    assert not options()["larger context"].refused
-    assert options(replace(FULL, model_context=8192))["larger context"].refused
+    assert not options()["larger"].refused
+    assert options(replace(FULL, model_context=8192))["larger"].refused
 
 
 def test_a_document_that_fills_the_context_leaves_no_way_but_a_larger_one() -> None:
     ways = options(replace(FULL, shared=7900, turns=(7900,)))
-    assert all(ways[name].refused for name in ("recompute", "shift", "summary"))
-    assert not ways["larger context"].refused
+    assert all(ways[name].refused for name in ("recompute", "shift", "fork"))
+    assert not ways["larger"].refused
 
 
 def test_a_summary_is_written_and_read() -> None:
-    way = options()["summary"]
+    way = options()["fork"]
     assert way.tokens == 4000 + 400 + 200
     assert way.seconds > 400 / 20.0
+
+
+def test_without_room_for_a_summary_the_turns_are_read_again() -> None:
+    roomy, full = options(replace(FULL, question=7700))["fork"], options()["fork"]
+    assert roomy.computed == 400 + 600
+    assert full.computed == (8100 - 4000) + 400 + 200
+    assert not full.refused
+
+
+def test_a_larger_context_fits_the_memory_budget() -> None:
+    way = options()["larger"]
+    assert way.context == 16384
+    tight = options(replace(FULL, memory_bytes=9000 * FULL.bytes_per_token))["larger"]
+    assert tight.context == 9000
+    assert not tight.refused
+    assert "8,200" in options(replace(FULL, memory_bytes=8200 * FULL.bytes_per_token))["larger"].refused
+
+
+def test_a_first_question_that_is_too_long_has_no_turn_to_give_up() -> None:
+    ways = options(replace(FULL, turns=(), question=4000))
+    assert all(ways[name].refused for name in ("recompute", "shift", "fork"))

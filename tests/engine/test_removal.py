@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.kv.shift import next_shifts
-from engine.messages import ConversationId, DropState, Removal, SaveState, Tokens
+from engine.messages import ConversationId, DropState, PageBits, Removal, SaveState, Tokens
 from tests.engine.engine_driver import Driver
 from tests.engine.test_service import model, prompt  # noqa: F401  (model is a fixture)
 
@@ -36,6 +36,13 @@ def test_only_the_question_is_computed_and_the_answer_is_marked(driver: Driver) 
     assert sum(entry.tokens for entry in done.computed) == len(QUESTION)
     assert done.timings.remove > 0
     history = LEFT + QUESTION + done.generated
+    report = driver.state("c", history, shifts(driver))
+    size = driver.loaded.page_tokens  # type: ignore[union-attr]
+    first = len(DOCUMENT) // size
+    assert len(report.pages) == -(-len(history) // size)
+    assert not any(bits & PageBits.SHIFTED for bits in report.pages[:first])
+    assert all(bits & PageBits.SHIFTED and bits & PageBits.MEMORY for bits in report.pages[first:])
+    assert report.pages[-1] & PageBits.TAIL
     after = driver.run_shifted("3", "c", history + prompt(5, 6), shifts(driver))
     assert after.approximate
     assert after.timings.remove == 0

@@ -208,3 +208,19 @@ def test_two_processes_at_once_on_one_store(pagekeep, book: Path, starter_model:
     entries = pagekeep("cache", "ls", "--json").json["conversations"]
     assert {entry["title"] for entry in entries} == {"a", "b"}
     assert pagekeep("cache", "verify", "--json").json["damaged"] == []
+
+
+def test_a_full_conversation_lists_its_ways_and_takes_one(pagekeep, starter_model: Path) -> None:
+    common = ("--conversation", "c", "--model", starter_model, "--ctx", 256, "--max-tokens", 40, "--temperature", 0)
+    first = pagekeep("ask", "-q", "Tell me about rivers and hills. " * 12, *common)
+    assert first.status == 0, first.err
+    long = ("ask", "-q", "Tell me about the mill. " * 12, *common)
+    full = pagekeep(*long)
+    assert full.status == 2
+    for way in ("recompute", "fork", "larger"):
+        assert f"--overflow {way}" in full.err
+    assert "--overflow" in pagekeep(*long, "--json").error["next"]
+    done = pagekeep(*long, "--overflow", "recompute", "--json").json
+    assert done["tokens"]["prompt"] < 256
+    assert done["approximate"] is False
+    assert [m.in_context for m in stored(pagekeep, "c")] == [False, False, True, True]

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from app.core.advice import check_fits, what_would_drop
 from app.core.conversations import ConversationStore
 from app.core.errors import UserError
 from app.core.lookups import Scope
-from app.core.planning import Planner, Situation, check_fits, what_would_drop
+from app.core.planning import Planner, Situation
 from app.core.prompt import history
 from app.core.records import Mode
 from app.core.segments import PromptFormat

@@ -1,0 +1,86 @@
+"""CutStore: the part of the conversation store that takes messages out of the context, and out of the conversation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from app.core import cuts
+from app.core.cuts import Cut, CutId, Moved
+from app.core.database import MigratedDatabase
+from app.core.errors import UserError
+from app.core.exchanges import spoken
+from app.core.records import MessageId, Placement
+from app.core.rows import message_from_row
+from engine.messages import ConversationId, Tokens
+
+
+class CutStore:
+    """Usable from every thread; each method is one transaction."""
+
+    def __init__(self, database: MigratedDatabase) -> None:
+        self._database = database
+
+    def apply(self, conversation: ConversationId, cut: Cut, page_tokens: int) -> CutId:
+        """Takes turns out of the context; they stay in the conversation. Raises UserError where they are not in it."""
+        with self._database.transaction() as db:
+            where = "conversation = ? AND superseded IS NULL AND cut IS NULL"
+            rows = db.table("messages").rows_where(where, [conversation], order_by="id")
+            messages = spoken([message_from_row(row) for row in rows])
+            return cuts.apply(db, conversation, messages, cut, page_tokens)
+
+    def undo(self, cut: CutId) -> ConversationId:
+        with self._database.transaction() as db:
+            return cuts.undo(db, cut)
+
+    def latest(self, conversation: ConversationId) -> CutId | None:
+        """The cut that can be undone."""
+        with self._database.reading() as db:
+            row = db.execute("SELECT max(id) FROM cuts WHERE conversation = ?", [conversation]).fetchone()
+            return None if row[0] is None else int(row[0])
+
+    def made_after(self, conversation: ConversationId, moment: float) -> bool:
+        """Whether turns have left the context since then."""
+        query = "SELECT count(*) FROM cuts WHERE conversation = ? AND made > ?"
+        with self._database.reading() as db:
+            return bool(db.execute(query, [conversation, moment]).fetchone()[0])
+
+    def moved(self, conversation: ConversationId) -> Moved:
+        with self._database.reading() as db:
+            return cuts.moved(db, conversation)
+
+    def settle(self, conversation: ConversationId, approximate: bool) -> None:
+        with self._database.transaction() as db:
+            cuts.settle(db, conversation, approximate)
+
+    def adopt(self, left: MessageId, question: MessageId, tokens: Tokens, placement: Placement) -> None:
+        """See cuts.adopt."""
+        with self._database.transaction() as db:
+            cuts.adopt(db, left, question, tokens, placement)
+
+    def set_aside(
+        self, conversation: ConversationId, messages: Sequence[MessageId], kept_tokens: int, page_tokens: int
+    ) -> float:
+        """Takes messages out of the conversation; their text stays in the file. Returns what `bring_back` wants."""
+        moment = time.time()
+        with self._database.transaction() as db:
+            for message in messages:
+                db.table("messages").update(message, {"superseded": moment})
+            cuts.keep_within(db, conversation, kept_tokens, page_tokens)
+        return moment
+
+    def bring_back(self, conversation: ConversationId, moment: float) -> None:
+        """Undoes `set_aside`, while nothing was asked since."""
+        with self._database.transaction() as db:
+            chosen = [conversation, moment]
+            (first,) = db.execute(
+                "SELECT min(id) FROM messages WHERE conversation = ? AND superseded = ?", chosen
+            ).fetchone()
+            newer = "SELECT count(*) FROM messages WHERE conversation = ? AND superseded IS NULL AND id > ?"
+            if first is None or db.execute(newer, [conversation, first]).fetchone()[0]:
+                raise UserError(
+                    "The removed turns cannot come back.",
+                    "Something was asked since.",
+                    "Fork the conversation to try another way.",
+                )
+            db.execute("UPDATE messages SET superseded = NULL WHERE conversation = ? AND superseded = ?", chosen)

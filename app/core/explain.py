@@ -1,0 +1,78 @@
+"""Why reuse ended where it did, in messages and words instead of positions and token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from app.core.records import Difference, Message, TokenReport, TurnReport
+from engine.messages import FirstDifference
+
+TURNS_REMOVED = "turns removed"
+
+
+class Decoder(Protocol):
+    """`engine.tokenizer.Tokenizer`."""
+
+    def token_bytes(self, token_id: int, *, special: bool = True) -> bytes: ...
+
+
+def explained(found: FirstDifference | None, messages: Sequence[Message], decoder: Decoder) -> Difference | None:
+    """`messages`: what the prompt was made of, in order."""
+    if found is None:
+        return None
+    number, message, start = _message_at(found.position, messages)
+    return Difference(
+        position=found.position,
+        message=message.id if message else None,
+        number=number,
+        role=message.role if message else "user",
+        index=found.position - start,
+        expected=token_words(decoder, found.expected),
+        found=token_words(decoder, found.found),
+        roles_differ=found.expected == found.found,
+    )
+
+
+def after_cut(tokens: TokenReport) -> TokenReport:
+    """The engine sees other tokens where the reader has taken turns out."""
+    named = {"edited": TURNS_REMOVED, "not in cache": TURNS_REMOVED}
+    computed = tuple(replace(part, reason=named.get(part.reason, part.reason)) for part in tokens.computed)
+    return replace(tokens, computed=computed)
+
+
+def token_words(decoder: Decoder, token: int) -> str:
+    """A token's text; bytes that are no character by themselves as \\xNN."""
+    return decoder.token_bytes(token).decode("utf-8", "backslashreplace")
+
+
+def explain_lines(report: TurnReport) -> list[str]:
+    """What was read again and why, in sentences; empty where nothing was."""
+    spans = report.recomputed()
+    lines = [f"Read again: tokens {span.start:,} to {span.stop - 1:,} ({span.reason})." for span in spans]
+    if report.difference is not None and spans:
+        lines.append(difference_line(report.difference))
+    if report.approximate:
+        lines.append("Approximate: part of the state was moved up instead of being computed again.")
+    if report.timings_ms.remove > 0:
+        lines.append(f"Removing took {report.timings_ms.remove:.1f} ms.")
+    return lines
+
+
+def difference_line(found: Difference) -> str:
+    """`First difference: message 3 (question), token 12: “ long” was kept, “ deep” is there now.`"""
+    kind = "question" if found.role == "user" else "answer"
+    where = f"message {found.number} ({kind}), token {found.index + 1:,}" if found.message is not None else "the end"
+    if found.roles_differ:
+        return f"First difference: {where}: “{found.found}” was read once as prompt and once as answer."
+    return f"First difference: {where}: “{found.expected}” was kept, “{found.found}” is there now."
+
+
+def _message_at(position: int, messages: Sequence[Message]) -> tuple[int, Message | None, int]:
+    start = 0
+    for number, message in enumerate(messages, start=1):
+        if position < start + len(message.tokens):
+            return number, message, start
+        start += len(message.tokens)
+    return len(messages) + 1, None, start

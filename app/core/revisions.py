@@ -1,0 +1,185 @@
+"""Changes to a conversation's history: fork from a message, remove what follows, take a turn out, and back again.
+
+Stored ids are never rendered anew, so whatever stays in front is reused; what follows is computed again or moved up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.core.conversations import ConversationStore
+from app.core.cuts import Cut, CutId, HowMoved
+from app.core.errors import UserError
+from app.core.exchanges import spoken
+from app.core.gate import ModelGate
+from app.core.prompt import history
+from app.core.records import Conversation, Message, MessageId
+from engine.messages import ConversationId, TurnId
+
+if TYPE_CHECKING:
+    from engine.client import EngineClient
+
+
+@dataclass(frozen=True)
+class Revised:
+    """What was done and what it costs: `tokens` left the context; of the `behind` tokens after them, which the next
+    question needs, `again` are computed again, in about `seconds` (None while this machine's rate is unknown).
+
+    `aside`: for `bring_back`; `cut`: for `undo_cut`.
+    """
+
+    conversation: ConversationId
+    messages: int
+    tokens: int
+    behind: int = 0
+    again: int = 0
+    seconds: float | None = None
+    approximate: bool = False
+    aside: float | None = None
+    cut: CutId | None = None
+
+
+class Revisions:
+    """Thread-safe. Raises UserError while the conversation is answered, here or by another process."""
+
+    def __init__(
+        self,
+        store: Callable[[], ConversationStore],
+        gate: ModelGate,
+        engine: Callable[[], EngineClient],
+        running: Callable[[], dict[ConversationId, TurnId]],
+    ) -> None:
+        self._store = store
+        self._gate = gate
+        self._engine = engine
+        self._running = running
+
+    def fork_at(self, conversation: ConversationId, message: MessageId, title: str = "") -> Conversation:
+        """A copy that ends with that message; it shares all KV pages up to there."""
+        store = self._store()
+        copy = store.fork(conversation, title, message)
+        kept = len(history(m for m in store.messages(copy.id) if m.in_context))
+        identity, computed = store.computed(copy.id)
+        store.set_computed(copy.id, identity, min(computed, kept))
+        return copy
+
+    def trim(self, conversation: ConversationId, message: MessageId) -> Revised:
+        """Removes what comes after that message; the state of what stays is not touched."""
+        with self._at_rest(conversation):
+            messages = self._store().messages(conversation)
+            place = _place(messages, message)
+            gone = messages[place + 1 :]
+            if not gone:
+                raise UserError("Nothing comes after this message.", "It is the last one.", "Choose an earlier one.")
+            kept = history(m for m in messages[: place + 1] if m.in_context)
+            moment = self._store().cuts.set_aside(
+                conversation, [m.id for m in gone], len(kept), self._page_tokens()
+            )
+        tokens = len(history(m for m in gone if m.in_context))
+        return Revised(conversation, len(gone), tokens, aside=moment)
+
+    def bring_back(self, revised: Revised) -> None:
+        """Undoes `trim` or `remove_turn`."""
+        with self._at_rest(revised.conversation):
+            if revised.aside is not None:
+                self._store().cuts.bring_back(revised.conversation, revised.aside)
+            if revised.cut is not None:
+                self._store().cuts.undo(revised.cut)
+
+    def undo_cut(self, conversation: ConversationId) -> None:
+        """Brings the turns back that left the context last."""
+        latest = self._store().cuts.latest(conversation)
+        if latest is None:
+            raise UserError("Nothing can come back.", "No turn has left the context here.", "Fork from the message.")
+        with self._at_rest(conversation):
+            self._store().cuts.undo(latest)
+
+    def remove_turn(self, conversation: ConversationId, message: MessageId, way: HowMoved = "recompute") -> Revised:
+        """Takes the turn of that message, question and answer, out of the context. The last turn is removed for good.
+
+        `way` "shift": what follows is moved up instead of computed again; approximate.
+        """
+        with self._at_rest(conversation):
+            messages = self._store().messages(conversation)
+            question = _question_of(messages, message)
+            inside = [m for m in spoken(messages) if m.in_context]
+            if not question.tokens.ids:
+                raise UserError("The model has not seen this.", "The catalogue answered.", "Nothing has to go.")
+            if question not in inside:
+                raise UserError("The turn is not in the context.", "It has left it already.", "It stays readable here.")
+            following = [m for m in inside[inside.index(question) + 1 :] if m.role == "user"]
+            if not following:
+                return self._remove_last(conversation, messages, question)
+            if way == "shift" and (refused := self._engine().shift_refused()):
+                raise UserError("What follows cannot be moved up.", refused, "Let it be computed again.")
+            number = self._store().cuts.apply(
+                conversation, Cut(question.id, following[0].id, way), self._page_tokens()
+            )
+        return self._price(conversation, inside, question, following[0], way, number)
+
+    # --- within -------------------------------------------------------------------------------------
+    def _remove_last(
+        self, conversation: ConversationId, messages: Sequence[Message], question: Message
+    ) -> Revised:
+        place = _place(messages, question.id)
+        gone, kept = messages[place:], history(m for m in messages[:place] if m.in_context)
+        moment = self._store().cuts.set_aside(conversation, [m.id for m in gone], len(kept), self._page_tokens())
+        return Revised(conversation, len(gone), len(history(m for m in gone if m.in_context)), aside=moment)
+
+    def _price(
+        self,
+        conversation: ConversationId,
+        inside: list[Message],
+        question: Message,
+        following: Message,
+        way: HowMoved,
+        number: CutId,
+    ) -> Revised:
+        gone = inside[inside.index(question) : inside.index(following)]
+        behind = len(history(inside[inside.index(following) :]))
+        store = self._store()
+        now, moved = history(m for m in store.messages(conversation) if m.in_context), store.cuts.moved(conversation)
+        again, seconds = behind, None
+        if self._has_model():
+            quote = self._engine().quote(now, moved.shifts, moved.removal)
+            again, seconds = quote.new, quote.seconds or None
+        tokens = len(history(inside)) - len(now)
+        return Revised(
+            conversation, len(gone), tokens, behind, again, seconds, approximate=way == "shift", cut=number
+        )
+
+    @contextmanager
+    def _at_rest(self, conversation: ConversationId) -> Iterator[None]:
+        if conversation in self._running():
+            raise UserError("This conversation is being answered.", "One thing at a time.", "Wait, or stop it first.")
+        with self._store().lease(conversation):
+            yield
+
+    def _has_model(self) -> bool:
+        try:
+            self._gate.current()
+        except UserError:
+            return False
+        return True
+
+    def _page_tokens(self) -> int:
+        """Of the loaded model; without one no moved state can be kept, whatever is said here."""
+        return self._gate.current().page_tokens if self._has_model() else 1
+
+
+def _place(messages: Sequence[Message], wanted: MessageId) -> int:
+    for place, message in enumerate(messages):
+        if message.id == wanted:
+            return place
+    raise UserError("The message is not there.", "It has been removed.", "Open the conversation again.")
+
+
+def _question_of(messages: Sequence[Message], wanted: MessageId) -> Message:
+    """The question that the message is, or answers."""
+    asked = [message for message in messages[: _place(messages, wanted) + 1] if message.role == "user"]
+    if not asked:
+        raise UserError("There is no question to this message.", "It begins the conversation.", "Trim behind it.")
+    return asked[-1]

@@ -1,0 +1,135 @@
+"""A full conversation goes on in a new one on the same documents, which begins with the model's own summary.
+
+The summary is written on the conversation's own state, under a name that is dropped afterwards; where there is no
+room left for it, the turns are read once more without the documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.core.engine_events import Mailbox
+from app.core.errors import UserError
+from app.core.events import ConversationChanged, TurnMoved, TurnPhase, WorkspaceEvent
+from app.core.gate import ReadyModel
+from app.core.planning import Situation
+from app.core.prompt import Context, history
+from app.core.reasoning import split_answer
+from app.core.records import Conversation, Message
+from app.core.segments import HEADER_PLAIN
+from app.core.turn_parts import RunningTurn, TurnServices
+from engine.messages import (
+    Cancel,
+    ConversationId,
+    DropState,
+    PrefillProgress,
+    Submit,
+    TokenDelta,
+    Tokens,
+    TurnFailed,
+    TurnFinished,
+)
+from engine.overflow import summary_tokens
+
+ASK = "Summarise the questions and answers of our conversation so far in a few sentences. Keep names and numbers."
+
+
+class SummaryWork:
+    """Runs on the turn's thread."""
+
+    def __init__(self, services: TurnServices) -> None:
+        self._with = services
+
+    def fork(self, job: RunningTurn, question: str) -> WorkspaceEvent:
+        model = self._with.gate.wait(job.stopped.is_set)
+        situation, _ = self._with.histories.situation(job.conversation, model, store_renewed=True)
+        if not situation.messages:
+            raise UserError("There is nothing to summarise.", "Nothing was answered yet.", "Shorten the question.")
+        text = self._written(job, model, situation)
+        target = self._begun(model, situation, text)
+        self._with.emit(ConversationChanged(target))
+        return TurnMoved(job.turn, job.conversation, target, question)
+
+    # --- the summary ----------------------------------------------------------------------------------
+    def _written(self, job: RunningTurn, model: ReadyModel, situation: Situation) -> str:
+        """Raises Cancelled, or UserError when the model wrote nothing."""
+        scratch = ConversationId(f"summary:{job.conversation}")
+        job.check()
+        mailbox = self._with.events.open(job.turn)
+        sampling = replace(self._with.settings().sampling, max_tokens=summary_tokens(model.context), stop=())
+        submit = Submit(job.turn, scratch, _prompt(model, situation), sampling)
+        with job.lock:
+            self._with.engine().send(submit)
+            job.submitted = job.turn
+            if job.stopped.is_set():
+                self._with.engine().send(Cancel(job.turn))
+        try:
+            written = self._followed(job, mailbox, sampling.max_tokens).text
+            text = split_answer(written, model.reasons)[1].strip()
+        finally:
+            self._with.engine().send(DropState(scratch, disk=True))
+        job.check()
+        if not text:
+            raise UserError(
+                "The model wrote no summary.",
+                "Its answer was empty.",
+                "Choose another way to go on, or a larger model.",
+            )
+        return text
+
+    def _followed(self, job: RunningTurn, mailbox: Mailbox, length: int) -> TurnFinished:
+        written = 0
+        while True:
+            event = mailbox.get()
+            if isinstance(event, TurnFinished):
+                return event
+            if isinstance(event, TurnFailed):
+                raise UserError(event.what, event.why, event.next)
+            if isinstance(event, PrefillProgress):
+                left = (event.total - event.done) / event.tokens_per_second if event.tokens_per_second else None
+                self._tell(job, TurnPhase(job.turn, job.conversation, "reading", event.done, event.total, left))
+            elif isinstance(event, TokenDelta):
+                written += len(event.ids)
+                self._tell(job, TurnPhase(job.turn, job.conversation, "summarising", written, length))
+
+    def _tell(self, job: RunningTurn, phase: TurnPhase) -> None:
+        self._with.emit(phase)
+
+    # --- the conversation that begins with it -----------------------------------------------------------
+    def _begun(self, model: ReadyModel, situation: Situation, text: str) -> Conversation:
+        old, store = situation.conversation, self._with.store()
+        title = f"{old.title} (continued)"
+        target = store.create(title, old.document_ids, old.mode, old.instructions)
+        asked = f"What was said in “{old.title}” before?"
+        plan = self._with.planner.plan(Situation(target, (), model, model.end_ids), asked, look_up=False)
+        store.append(target.id, "user", asked, plan.composed.tokens, placement=plan.composed.placement)
+        answer = Tokens.prompt([*model.chat.text_ids(text), model.end_of_turn])
+        store.append(target.id, "assistant", text, answer)
+        store.set_computed(target.id, model.identity, 0)
+        return store.get(target.id)
+
+
+def _prompt(model: ReadyModel, situation: Situation) -> Tokens:
+    chat = model.chat
+    ended = Context.of(situation.messages, situation.end_ids).ended
+    question = [*chat.text_ids(ASK), *chat.glue.assistant_open_ids()]
+    behind = history(situation.messages) + Tokens.prompt([*chat.glue.next_user_open_ids(ended), *question])
+    length = summary_tokens(model.context)
+    if len(behind) + length <= model.context:
+        return behind
+    head = [*chat.glue.open_ids(), *chat.text_ids(HEADER_PLAIN), *chat.glue.first_user_open_ids(has_system=True)]
+    room = model.context - length - len(head) - len(question)
+    return Tokens.prompt([*head, *_turns(model, situation.messages, room), *question])
+
+
+def _turns(model: ReadyModel, messages: tuple[Message, ...], room: int) -> list[int]:
+    """Questions and answers as text, the latest that fit; what does not is named as left out."""
+    note = list(model.chat.text_ids("(Earlier questions and answers are left out.)\n\n"))
+    names = {"user": "Question", "assistant": "Answer"}
+    ids: list[int] = []
+    for message in reversed(messages):
+        piece = model.chat.text_ids(f"{names[message.role]}: {message.text.strip()}\n\n")
+        if len(ids) + len(piece) + len(note) > room:
+            return [*note, *ids]
+        ids = [*piece, *ids]
+    return ids

@@ -1,0 +1,268 @@
+"""What a turn does: retrieve, compose, store the question, submit, stream, store the answer, cite, report.
+
+Runs on the turn's thread. The question is stored before the engine sees it; a failure or a stop keeps it, and keeps
+what was answered so far.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from app.core.advice import check_fits
+from app.core.answers import AnswerStream
+from app.core.citing import cite_answer, coverage, passages_by_marker, report_of, with_coverage
+from app.core.conversations import ConversationStore
+from app.core.cuts import CutId, Moved
+from app.core.errors import UserError
+from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
+from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
+from app.core.explain import after_cut, explained
+from app.core.gate import ReadyModel
+from app.core.heads import Head
+from app.core.inventory import catalogue_answer, store_told
+from app.core.overflow import cut_of, way_named, ways_out
+from app.core.planning import Plan, Situation
+from app.core.prompt import history
+from app.core.records import Message, MessageId
+from app.core.surveys import begin_survey, go_on_with_survey, survey_of
+from app.core.turn_parts import Request, RunningTurn, TurnServices
+from engine.messages import Cancel, ConversationId, Sampling, Submit, Tokens, TurnFinished
+from engine.overflow import OverflowWay
+
+if TYPE_CHECKING:
+    from rag import Document
+
+
+class TurnWork:
+    def __init__(self, services: TurnServices) -> None:
+        self._with = services
+
+    def ask(
+        self, job: RunningTurn, question: str, overflow: OverflowWay | None = None, survey: bool = False
+    ) -> WorkspaceEvent:
+        """A question about the catalogue is answered from it, without the model."""
+        if survey or self._surveys(job):
+            return self._survey(job, question, rest=survey)
+        attached = self._with.store().get(job.conversation).document_ids
+        told = catalogue_answer(question, attached, self._with.library())
+        return self._ask_model(job, question, overflow) if told is None else self._tell(job, question, told)
+
+    def _tell(self, job: RunningTurn, question: str, told: str) -> WorkspaceEvent:
+        store = self._with.store()
+        user, answer = store_told(store, job.conversation, question, told)
+        store.set_draft(job.conversation, "")
+        self._with.emit(TurnStarted(job.turn, job.conversation, user, replace(answer, text="")))
+        self._with.emit(TurnText(job.turn, job.conversation, answer.id, told))
+        return TurnDone(job.turn, job.conversation, answer)
+
+    def _surveys(self, job: RunningTurn) -> bool:
+        conversation = self._with.store().get(job.conversation)
+        return conversation.mode == "survey" and bool(conversation.documents or conversation.scope)
+
+    def _survey(self, job: RunningTurn, question: str, rest: bool = False) -> WorkspaceEvent:
+        """`rest`: without what the model has before it."""
+        model, situation, _ = self._situation(job)
+        self._phase_retrieving(job, situation)
+        return begin_survey(self._with, job, model, situation, question, rest)
+
+    def _ask_model(
+        self, job: RunningTurn, question: str, overflow: OverflowWay | None = None, earlier: int = 0
+    ) -> WorkspaceEvent:
+        """`overflow`: how to go on where the context is full; turns that leave come back if it does not help.
+
+        `earlier`: tokens that were computed before the question was edited.
+        """
+        model, situation, computed = self._situation(job)
+        self._phase_retrieving(job, situation)
+        plan = self._with.planner.plan(situation, question)
+        store, cut = self._with.store(), None
+        if plan.over_by and overflow is not None:
+            cut = self._cut(job, model, situation, plan, overflow)
+            situation, computed = self._with.histories.situation(job.conversation, model)
+            plan = self._with.planner.plan(situation, question)
+        try:
+            check_fits(plan, lambda: ways_out(plan, situation.messages, self._with.engine()))
+            job.check()
+        except BaseException:
+            if cut is not None:
+                store.cuts.undo(cut)
+            raise
+        if computed > len(plan.history):  # it counted an unanswered question that this one replaces
+            computed = len(plan.history)
+            store.set_computed(job.conversation, model.identity, computed)
+        placement = plan.composed.placement
+        user = store.append(
+            job.conversation, "user", question, plan.composed.tokens, placement=placement, lookup=plan.lookup
+        )
+        if situation.head is not None:
+            self._adopt(model, situation.head, plan, user)
+        store.set_draft(job.conversation, "")
+        answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
+        messages = (*situation.messages, user)
+        request = Request(model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, max(computed, earlier))
+        return self._answer(job, request)
+
+    def _cut(
+        self, job: RunningTurn, model: ReadyModel, situation: Situation, plan: Plan, overflow: OverflowWay
+    ) -> CutId:
+        option = way_named(ways_out(plan, situation.messages, self._with.engine()), overflow)
+        cut = cut_of(option, situation.messages)
+        return self._with.store().cuts.apply(job.conversation, cut, model.page_tokens)
+
+    def _adopt(self, model: ReadyModel, head: Head, plan: Plan, user: Message) -> None:
+        """Notes what the question is without the head that it took over, for the undo."""
+        opening = Tokens.prompt(list(model.chat.glue.next_user_open_ids(_ended(head.owner, self._with.store(), model))))
+        taken = len(head.tokens)
+        rest = Tokens(user.tokens.ids[taken:], user.tokens.roles[taken:])
+        alone = replace(plan.composed.placement, documents=(), shared_tokens=0, head_tokens=len(opening))
+        self._with.store().cuts.adopt(head.owner.id, user.id, opening + rest, alone)
+
+    def edit(self, job: RunningTurn, message: MessageId, question: str) -> WorkspaceEvent:
+        """The question in other words: it and all behind it are put aside, unless it cannot be asked."""
+        store = self._with.store()
+        model, _, earlier = self._situation(job)
+        stored = store.messages(job.conversation)
+        place = next((i for i, m in enumerate(stored) if m.id == message and m.role == "user"), None)
+        if place is None:
+            raise UserError("There is no such question.", "It has been removed.", "Open the conversation again.")
+        gone, kept = [m.id for m in stored[place:]], len(history(m for m in stored[:place] if m.in_context))
+        moment = store.cuts.set_aside(job.conversation, gone, kept, model.page_tokens)
+        try:
+            return self._ask_model(job, question, earlier=earlier)
+        except BaseException:
+            with contextlib.suppress(UserError):  # something was stored already
+                store.cuts.bring_back(job.conversation, moment)
+            raise
+
+    def regenerate(self, job: RunningTurn) -> WorkspaceEvent:
+        told = silent_exchange(self._with.store().messages(job.conversation))
+        if told:  # the reader wants the model's own answer
+            for message in told:
+                self._with.store().supersede(message.id)
+            return self._ask_model(job, told[0].text)
+        model, situation, computed = self._situation(job)
+        messages = situation.messages + situation.unanswered
+        asked = up_to_last_question(messages)
+        store, prompt = self._with.store(), history(asked)
+        again = any(store.surveys.plan(message.id) for message in messages[len(asked) :])
+        replaced = messages[len(asked) - again :]
+        kept = len(prompt) - sum(len(m.tokens) for m in replaced if m.role == "user")
+        store.cuts.set_aside(job.conversation, [m.id for m in replaced], kept, model.page_tokens)
+        if again:
+            return self._survey(job, asked[-1].text)
+        answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
+        variant = store.superseded_count(job.conversation)
+        request = Request(model, asked, answer, prompt, mode_of(asked), variant, 0.0, computed)
+        return self._answer(job, request)
+
+    def continue_answer(self, job: RunningTurn) -> WorkspaceEvent:
+        model, situation, computed = self._situation(job)
+        messages = situation.messages + situation.unanswered
+        asked = up_to_last_question(messages)
+        if len(asked) == len(messages):
+            return self.regenerate(job)
+        answer = messages[-1]
+        if (found := survey_of(self._with, answer)) is not None and answer.state != "complete":
+            return go_on_with_survey(self._with, job, model, found, asked[-1], answer)
+        if answer.tokens.ids[-1:] and answer.tokens.ids[-1] in situation.end_ids:
+            raise UserError("The answer is complete.", "The model ended it itself.", "Ask on, or answer again.")
+        prompt = history(messages)
+        return self._answer(job, Request(model, asked, answer, prompt, mode_of(asked), 0, 0.0, computed))
+
+    def _situation(self, job: RunningTurn) -> tuple[ReadyModel, Situation, int]:
+        if self._with.gate.loading:
+            self._with.emit(TurnPhase(job.turn, job.conversation, "queued"))
+        model = self._with.gate.wait(job.stopped.is_set)
+        return model, *self._with.histories.situation(job.conversation, model, store_renewed=True)
+
+    def _phase_retrieving(self, job: RunningTurn, situation: Situation) -> None:
+        job.check()
+        if situation.conversation.documents:
+            self._with.planner.texts.require_read(situation.conversation.document_ids)
+            self._with.emit(TurnPhase(job.turn, job.conversation, "retrieving"))
+
+    # --- the answer -----------------------------------------------------------------------------------
+    def _answer(self, job: RunningTurn, request: Request) -> WorkspaceEvent:
+        emit, store = self._with.emit, self._with.store()
+        answer = request.answer
+        emit(TurnStarted(job.turn, job.conversation, request.messages[-1], answer, bool(answer.tokens.ids)))
+        stop = partial(self._with.engine().send, Cancel(job.turn))
+        reasons = request.model.reasons
+        stream = AnswerStream(job.turn, job.conversation, answer, store, emit, len(request.prompt), stop, reasons)
+        mailbox = self._with.events.open(job.turn)
+        moved = store.cuts.moved(job.conversation)
+        self._submit(job, request, moved)
+        finished = stream.follow(mailbox)
+        if moved.shifts and finished is not None:
+            store.cuts.settle(job.conversation, finished.approximate)
+        store.set_computed(
+            job.conversation,
+            request.model.identity,
+            max(stream.tokens_with_kv, min(request.computed, len(request.prompt))),
+        )
+        if finished is None:
+            failed = store.finish_answer(stream.so_far("failed"), (), None)
+            error = stream.failure or UserError("The answer failed.")
+            return TurnError(job.turn, job.conversation, error, failed)
+        stopped = finished.reason == "cancelled" and not stream.looped
+        done = stream.so_far("cancelled" if stopped else "complete")
+        store.update_answer(done.id, done.text, done.tokens, done.state, done.reasoning, done.thought_ms)
+        return TurnDone(job.turn, job.conversation, self._settled(request, done, finished, stream))
+
+    def _searched(self, conversation: ConversationId) -> list[Document]:
+        """The conversation's documents that can be read."""
+        texts = self._with.planner.texts
+        wanted = self._with.store().get(conversation).document_ids
+        return [texts.document(document) for document in wanted if texts.readable(document)]
+
+    def _submit(self, job: RunningTurn, request: Request, moved: Moved) -> None:
+        submit = Submit(
+            turn=job.turn,
+            conversation=job.conversation,
+            tokens=request.prompt,
+            sampling=_sampling(self._with.settings().sampling, request),
+            shared_tokens=placement_of(request.messages).shared_tokens,
+            history_tokens=request.computed,
+            shifts=moved.shifts,
+            removal=moved.removal,
+        )
+        with job.lock:
+            self._with.engine().send(submit)
+            job.submitted = job.turn
+            if job.stopped.is_set():
+                self._with.engine().send(Cancel(job.turn))
+
+    def _settled(self, request: Request, answer: Message, finished: TurnFinished, stream: AnswerStream) -> Message:
+        """The stored answer with citations and report."""
+        texts = self._with.planner.texts
+        numbered = passages_by_marker(request.messages, texts)
+        citations = cite_answer(answer.text, numbered, self._with.library()) if numbered else ()
+        pages = coverage(request.messages, texts)
+        name = request.model.name
+        report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)
+        report = with_coverage(report, request.messages[-1].text, answer, self._searched(answer.conversation))
+        found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
+        report = replace(report, difference=found, approximate=finished.approximate)
+        answered = [m.created for m in request.messages if m.role == "assistant"]
+        if self._with.store().cuts.made_after(answer.conversation, answered[-1] if answered else answer.created):
+            report = replace(report, tokens=after_cut(report.tokens))
+        if stream.looped:
+            report = replace(report, finish_reason="repetition")
+        elif finished.reason == "stop" and not answer.text.strip():
+            report = replace(report, finish_reason="empty")
+        return self._with.store().finish_answer(answer, citations, report)
+
+
+def _ended(left: Message, store: ConversationStore, model: ReadyModel) -> bool:
+    """Whether the model itself ended the last of the answers that left with that question."""
+    behind = [m for m in store.messages(left.conversation) if m.id >= left.id and not m.in_context]
+    last = behind[-1].tokens.ids[-1:] if behind else ()
+    return bool(last) and last[0] in model.end_ids
+
+
+def _sampling(sampling: Sampling, request: Request) -> Sampling:
+    """Another answer to the same question gets random numbers of its own."""
+    return replace(sampling, seed=sampling.seed + request.variant)

@@ -1,0 +1,163 @@
+"""A conversation that outgrows its context: priced before it is sent, and each way out with the real engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import DoesNotFit
+from app.core.events import TurnDone, TurnError, TurnMoved
+from app.core.prompt import history
+from app.core.records import Message
+from engine.messages import ConversationId, EngineSettings, ModelLoaded
+from tests.app.core.test_workspace import QUICK, Desk
+
+pytestmark = [pytest.mark.model, pytest.mark.slow]
+CONTEXT = 512
+LONG = "Tell me about the river, the hill, the old bridge and the mill." * 3  # about 50 tokens
+SMALL = replace(QUICK, engine=EngineSettings(context=CONTEXT))
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, starter_model: Path) -> Iterator[Desk]:
+    """One for all: the engine and a full conversation take seconds."""
+    made = Desk(tmp_path_factory.mktemp("desk"), SMALL)
+    made.load(starter_model)
+    yield made
+    made.workspace.close()
+
+
+@pytest.fixture(scope="module")
+def full(desk: Desk) -> ConversationId:
+    """A conversation in which one more long question does not fit."""
+    c = desk.workspace.new_conversation("River").id
+    for number in range(20):
+        if desk.workspace.price(c, LONG).overflow:
+            return c
+        desk.answer(c, f"{number}. {LONG}")
+    raise AssertionError("it never fills")
+
+
+@pytest.fixture
+def c(desk: Desk, full: ConversationId) -> ConversationId:
+    """A fork of it, which shares its state."""
+    return desk.workspace.fork(full, "River again").id
+
+
+def context(desk: Desk, c: ConversationId) -> list[Message]:
+    return [message for message in desk.workspace.conversations.messages(c) if message.in_context]
+
+
+def ways(desk: Desk, c: ConversationId) -> dict[str, object]:
+    return {way.way: way for way in desk.workspace.price(c, LONG).ways}
+
+
+def test_nothing_is_sent_and_the_ways_have_prices(desk: Desk, c: ConversationId) -> None:
+    before = desk.workspace.conversations.messages(c)
+    offered = ways(desk, c)
+    assert list(offered) == ["recompute", "shift", "fork", "larger"]
+    assert not any(way.refused for way in offered.values())
+    assert 0 < offered["shift"].seconds < offered["recompute"].seconds
+    assert offered["larger"].context > CONTEXT
+    desk.workspace.ask(c, LONG)
+    failed = desk.until(TurnError, TurnDone)
+    assert isinstance(failed.error, DoesNotFit)
+    assert [way.way for way in failed.error.ways] == list(offered)
+    assert desk.workspace.conversations.messages(c) == before
+
+
+def test_recomputed_turns_cost_what_was_said_and_come_back(desk: Desk, c: ConversationId) -> None:
+    before = desk.workspace.conversations.messages(c)
+    option = ways(desk, c)["recompute"]
+    desk.workspace.ask(c, LONG, overflow="recompute")
+    answer = desk.until(TurnDone, TurnError).message
+    report = answer.report
+    assert report.tokens.prompt == option.tokens
+    assert report.tokens.reused.total >= option.tokens - option.computed - 1
+    assert sum(part.tokens for part in report.tokens.computed) <= option.computed + 1
+    assert report.recomputed(), "the kept turns are named with a reason"
+    assert not report.approximate
+    stored = desk.workspace.conversations.messages(c)
+    assert [m.in_context for m in stored[: 2 * option.turns_dropped]] == [False] * 2 * option.turns_dropped
+    assert all(m.in_context for m in stored[2 * option.turns_dropped :])
+    assert {span.reason for span in report.recomputed()} == {"turns removed"}
+    assert desk.workspace.engine.quote(history(context(desk, c))).new <= 1
+    desk.workspace.revisions.undo_cut(c)
+    assert desk.workspace.conversations.messages(c)[: len(before)] == before
+
+
+def test_the_answer_is_that_of_a_conversation_that_never_had_the_turns(
+    desk: Desk, c: ConversationId, tmp_path: Path, starter_model: Path
+) -> None:
+    desk.workspace.ask(c, LONG, overflow="recompute")
+    answer = desk.until(TurnDone, TurnError).message
+    prompt = history(context(desk, c)[:-1])
+    other = Desk(tmp_path / "other", SMALL)
+    try:
+        other.load(starter_model)
+        d = other.workspace.new_conversation("clean").id
+        store = other.workspace.conversations
+        for message in context(desk, c)[:-1]:
+            store.append(d, message.role, message.text, message.tokens, placement=message.placement)
+        identity, _ = desk.workspace.conversations.computed(c)
+        store.set_computed(d, identity, 0)
+        other.workspace.regenerate(d)
+        fresh = other.ended()
+        assert history(store.messages(d)[:-1]) == prompt
+        assert fresh.tokens.ids == answer.tokens.ids
+    finally:
+        other.workspace.close()
+
+
+def test_a_state_that_is_lost_is_computed_and_no_longer_approximate(desk: Desk, c: ConversationId) -> None:
+    desk.workspace.ask(c, LONG, overflow="shift")
+    assert desk.until(TurnDone, TurnError).message.report.approximate
+    desk.workspace.drop_state(c, disk=True)
+    desk.workspace.save_state(c)
+    again = desk.answer(c, "And the sea?")
+    assert not again.report.approximate
+    assert desk.answer(c, "Or the lake?").report.tokens.reused.total > 100
+
+
+def test_shifted_turns_are_moved_marked_and_stay_so(desk: Desk, c: ConversationId) -> None:
+    desk.workspace.ask(c, LONG, overflow="shift")
+    answer = desk.until(TurnDone, TurnError).message
+    assert answer.report.approximate
+    assert answer.report.timings_ms.remove > 0
+    assert not answer.report.recomputed()
+    after = desk.answer(c, "And the sea?")
+    assert after.report.approximate
+    assert after.report.timings_ms.remove == 0
+    assert after.report.tokens.reused.total > sum(part.tokens for part in after.report.tokens.computed)
+
+
+def test_a_fork_begins_with_a_summary_the_model_wrote(desk: Desk, c: ConversationId) -> None:
+    desk.workspace.ask(c, "And the sea?" + LONG, overflow="fork")
+    moved = desk.until(TurnMoved, TurnError)
+    assert isinstance(moved, TurnMoved), moved.error.why
+    question, summary = desk.workspace.conversations.messages(moved.target.id)
+    assert "River" in question.text
+    assert summary.text
+    answer = desk.answer(moved.target.id, moved.question)
+    assert answer.report.tokens.prompt < CONTEXT
+    assert len(desk.workspace.conversations.messages(c)) % 2 == 0, "the old one is as it was"
+
+
+def test_a_question_longer_than_the_context_has_no_way_but_a_larger_one(desk: Desk) -> None:
+    c = desk.workspace.new_conversation().id
+    price = desk.workspace.price(c, LONG * 14)
+    assert [way.way for way in price.ways if not way.refused] == ["larger"]
+    desk.workspace.ask(c, LONG * 14, overflow="recompute")
+    assert "larger" in desk.until(TurnError).error.next
+
+
+def test_a_larger_context_keeps_the_state(desk: Desk, c: ConversationId) -> None:
+    kept = len(history(context(desk, c)))
+    desk.workspace.ask(c, LONG, overflow="larger")
+    assert desk.until(ModelLoaded).context > CONTEXT
+    answer = desk.until(TurnDone, TurnError).message
+    assert answer.report.tokens.reused.total >= kept - 1
+    assert desk.workspace.settings.engine.context > CONTEXT

@@ -1,0 +1,137 @@
+"""Changes to a conversation's history, with the real engine: what stays in front is reused, undo brings back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import UserError
+from app.core.events import TurnDone, TurnError
+from app.core.prompt import history
+from app.core.records import Message
+from engine.messages import ConversationId
+from tests.app.core.test_workspace import Desk
+
+pytestmark = [pytest.mark.model, pytest.mark.slow]
+QUESTIONS = ("Name a river in France.", "Is it long?", "Which city lies on it?", "And which lake is near?")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, starter_model: Path) -> Iterator[Desk]:
+    made = Desk(tmp_path_factory.mktemp("desk"))
+    made.load(starter_model)
+    yield made
+    made.workspace.close()
+
+
+@pytest.fixture(scope="module")
+def asked(desk: Desk) -> ConversationId:
+    c = desk.workspace.new_conversation("River", documents=(desk.book(1),)).id
+    for question in QUESTIONS:
+        desk.answer(c, question)
+    return c
+
+
+@pytest.fixture
+def c(desk: Desk, asked: ConversationId) -> ConversationId:
+    return desk.workspace.fork(asked, "River again").id
+
+
+def messages(desk: Desk, c: ConversationId) -> tuple[Message, ...]:
+    return desk.workspace.conversations.messages(c)
+
+
+def context(desk: Desk, c: ConversationId) -> list[Message]:
+    return [message for message in messages(desk, c) if message.in_context]
+
+
+def test_a_fork_from_a_message_shares_what_is_in_front(desk: Desk, c: ConversationId) -> None:
+    second = messages(desk, c)[3]
+    fork = desk.workspace.fork(c, last=second.id)
+    assert [m.text for m in messages(desk, fork.id)] == [m.text for m in messages(desk, c)[:4]]
+    kept = len(history(messages(desk, fork.id)))
+    report = desk.answer(fork.id, "Where does it end?").report
+    assert report.tokens.reused.total >= kept - 1
+    assert not report.recomputed()
+
+
+def test_later_turns_are_removed_and_come_back(desk: Desk, c: ConversationId) -> None:
+    before = messages(desk, c)
+    revised = desk.workspace.revisions.trim(c, before[3].id)
+    assert (revised.messages, len(messages(desk, c))) == (4, 4)
+    desk.workspace.revisions.bring_back(revised)
+    assert messages(desk, c) == before
+    revised = desk.workspace.revisions.trim(c, before[3].id)
+    report = desk.answer(c, "Where does it end?").report
+    assert report.tokens.reused.total >= len(history(before[:4])) - 1
+    with pytest.raises(UserError, match="asked since"):
+        desk.workspace.revisions.bring_back(revised)
+
+
+def test_an_edited_question_reuses_up_to_its_first_other_token(desk: Desk, c: ConversationId) -> None:
+    before = messages(desk, c)
+    desk.workspace.edit(c, before[2].id, "Is it deep?")
+    answer = desk.until(TurnDone, TurnError).message
+    now = messages(desk, c)
+    assert [m.text for m in now[:3]] == [before[0].text, before[1].text, "Is it deep?"]
+    assert now[3].id == answer.id
+    assert len(now) == 4
+    assert answer.report.tokens.reused.total > len(history(before[:2]))
+    assert answer.report.difference is not None
+    assert (answer.report.difference.number, answer.report.difference.found) == (3, " deep")
+    assert answer.report.difference.expected == " long"
+
+
+def test_an_edited_first_question_keeps_the_document(desk: Desk, c: ConversationId) -> None:
+    shared = messages(desk, c)[0].placement.shared_tokens
+    assert shared > 100
+    desk.workspace.edit(c, messages(desk, c)[0].id, "Name a hill.")
+    answer = desk.until(TurnDone, TurnError).message
+    assert answer.report.tokens.reused.of_which_shared == shared
+    assert len(messages(desk, c)) == 2
+
+
+def test_an_edit_that_cannot_be_asked_changes_nothing(desk: Desk, c: ConversationId) -> None:
+    before = messages(desk, c)
+    desk.workspace.edit(c, before[2].id, "word " * 3000)
+    assert isinstance(desk.until(TurnDone, TurnError), TurnError)
+    assert messages(desk, c) == before
+
+
+@pytest.mark.parametrize("way", ["recompute", "shift"])
+def test_a_turn_in_the_middle_leaves_the_context(desk: Desk, c: ConversationId, way: str) -> None:
+    before = messages(desk, c)
+    revised = desk.workspace.revisions.remove_turn(c, before[2].id, way)
+    assert [m.in_context for m in messages(desk, c)] == [True, True, False, False, True, True, True, True]
+    gone = len(history(before)) - len(history(context(desk, c)))
+    assert revised.tokens == gone > 10
+    assert revised.again <= (1 if way == "shift" else revised.behind)
+    price = desk.workspace.price(c, "Where does it end?")
+    report = desk.answer(c, "Where does it end?").report
+    assert report.approximate == (way == "shift")
+    assert (report.timings_ms.remove > 0) == (way == "shift")
+    assert [span.reason for span in report.recomputed()] == ([] if way == "shift" else ["turns removed"])
+    assert abs(price.new_tokens - sum(part.tokens for part in report.tokens.computed)) <= 1
+    desk.workspace.revisions.undo_cut(c)
+    assert messages(desk, c)[: len(before)] == before
+
+
+def test_the_last_turn_is_removed_and_comes_back(desk: Desk, c: ConversationId) -> None:
+    before = messages(desk, c)
+    revised = desk.workspace.revisions.remove_turn(c, before[-1].id)
+    assert messages(desk, c) == before[:-2]
+    desk.workspace.revisions.bring_back(revised)
+    assert messages(desk, c) == before
+
+
+def test_all_turns_may_go_and_the_document_stays(desk: Desk, c: ConversationId) -> None:
+    """The head of the first question, with the document, is taken over by the one that follows."""
+    for _ in QUESTIONS[1:]:
+        desk.workspace.revisions.remove_turn(c, context(desk, c)[0].id)
+    (question, _) = context(desk, c)
+    assert question.text == QUESTIONS[-1]
+    assert question.placement.documents == messages(desk, c)[0].placement.documents
+    report = desk.answer(c, "Where does it end?").report
+    assert report.tokens.reused.of_which_shared == question.placement.shared_tokens > 100
