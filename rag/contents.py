@@ -74,14 +74,15 @@ class Contents:
         return whole_document_text(self.document(document_id), self.passages(document_id))
 
     def ranges(self, passage: Passage, start: int, count: int) -> tuple[CharRange, ...]:
-        """Where `count` characters from `start` of the passage's text stand, one range per page."""
+        """Where `count` characters from `start` of the passage's text stand, in reading order; one range per page, more
+        only where the page had to be put in order."""
         found: list[CharRange] = []
         offset = 0
         for piece in records.passage_pieces(self._shelf.db, passage.id):
             first, last = max(start, offset), min(start + count, offset + piece.count)
             if first < last:
                 at = piece.start + first - offset
-                found.append(records.locate(self._shelf.db, passage.document_id, piece.page_index, at, last - first))
+                found += records.locate(self._shelf.db, passage.document_id, piece.page_index, at, last - first)
             offset += piece.count + 1
         return tuple(found)
 

@@ -80,7 +80,7 @@ def _neighbour(hit: Hit, passage: Passage, library: Library) -> Hit:
         passage=passage,
         score=0.0,
         page_index=span.page_index,
-        pages=tuple(part.page_index for part in passage.ranges),
+        pages=passage.pages,
         page_label=library.page_label(passage.document_id, span.page_index),
         span=span,
         text=library.first_part(passage),

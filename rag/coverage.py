@@ -48,7 +48,7 @@ def coverage(passages: Iterable[Passage], documents: Sequence[Document]) -> list
     pages: dict[DocumentId, set[int]] = {document.id: set() for document in documents}
     for passage in passages:
         if passage.document_id in pages:
-            pages[passage.document_id].update(part.page_index for part in passage.ranges)
+            pages[passage.document_id].update(passage.pages)
     return [Coverage(d.id, d.name, d.pages, tuple(sorted(pages[d.id])), d.unreadable_pages) for d in documents]
 
 

@@ -251,7 +251,7 @@ def _hit(
         passage=passage,
         score=score,
         page_index=page,
-        pages=tuple(part.page_index for part in passage.ranges),
+        pages=passage.pages,
         page_label="",
         span=passage.ranges[0],
         text=passage.text[: records.passage_pieces(db, passage_id)[0].count],

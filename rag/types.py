@@ -13,7 +13,7 @@ from typing import Literal, NewType
 
 DocumentId = NewType("DocumentId", int)
 DocumentState = Literal["importing", "words", "ready", "trashed"]
-PageKind = Literal["text", "scan", "mixed", "garbled", "empty"]
+PageKind = Literal["text", "scan", "mixed", "garbled", "empty", "drawing"]
 IngestPhase = Literal["copy", "recognise", "text", "words", "vectors", "done"]
 Verdict = Literal["exact", "altered", "matched", "not_found"]
 
@@ -62,7 +62,8 @@ class Passage:
         index: position in the document's reading order.
         text: the stored text; line ends as in the PDF, hyphenated words joined.
         heading: titles of the outline above it, outermost first, joined by " > ".
-        ranges: where `text` stands, in order; more than one when a sentence runs over the page end.
+        ranges: where `text` stands, in order; more than one when a sentence runs over the page end, or when the
+            page had to be put in order.
     """
 
     id: int
@@ -71,6 +72,11 @@ class Passage:
     text: str
     heading: str
     ranges: tuple[CharRange, ...]
+
+    @property
+    def pages(self) -> tuple[int, ...]:
+        """Pages it stands on, in order."""
+        return tuple(dict.fromkeys(part.page_index for part in self.ranges))
 
 
 @dataclass(frozen=True)
@@ -83,8 +89,8 @@ class Hit:
         page_index: page that answers best; `span` and `text` stand on it.
         pages: every page the passage touches.
         page_label: printed label of `page_index`.
-        span: the part of the passage on `page_index`.
-        text: text of `span`.
+        span: where the passage begins on `page_index`.
+        text: the part of the passage on `page_index`.
         why: contributions to the score: "words" and "vectors" (standardised), "neighbour" (1.0: added as the
             continuation of a better hit).
     """
@@ -103,7 +109,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class PageReport:
-    """What intake made of one page; `reason` says why its kind is not "text"."""
+    """What intake made of one page; `reason` says why its kind is not "text", or what was done for it."""
 
     page_index: int
     label: str

@@ -97,6 +97,6 @@ def pages_in_context(whole: Sequence[Document], passages: Sequence[Passage]) -> 
     found: dict[int, set[int]] = {}
     for passage in passages:
         pages = found.setdefault(int(passage.document_id), set())
-        pages.update(part.page_index for part in passage.ranges)
+        pages.update(passage.pages)
     parts = {d: PageUse(d, tuple(sorted(p)), whole=False) for d, p in found.items() if d not in used}
     return tuple(use for _, use in sorted({**used, **parts}.items()))

@@ -32,6 +32,7 @@ KIND_WORDS = {
     "scan": "scan",
     "garbled": "garbled text",
     "empty": "empty",
+    "drawing": "drawing",
 }
 KIND_COLORS = {
     "text": "good",
@@ -39,6 +40,7 @@ KIND_COLORS = {
     "scan": "bad",
     "garbled": "bad",
     "empty": "line_strong",
+    "drawing": "line_strong",
 }
 
 

@@ -56,7 +56,9 @@ def add_page(db: Database, document_id: DocumentId, page: ExtractedPage) -> None
 
 def add_chunk(db: Database, document_id: DocumentId, ordinal: int, first_window: int, chunk: Chunk) -> int:
     """Stores a passage with its windows; returns the number of the next window."""
-    ranges = [_range(db, document_id, piece) for piece in chunk.pieces]
+    ranges = [
+        part for piece in chunk.pieces for part in locate(db, document_id, piece.page_index, piece.start, piece.count)
+    ]
     cursor = db.run(
         "INSERT INTO passages (document_id, ordinal, page_index, text, heading, pieces, ranges)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -81,15 +83,11 @@ def add_chunk(db: Database, document_id: DocumentId, ordinal: int, first_window:
     return last
 
 
-def _range(db: Database, document_id: DocumentId, piece: Piece) -> CharRange:
-    return locate(db, document_id, piece.page_index, piece.start, piece.count)
-
-
-def locate(db: Database, document_id: DocumentId, page_index: int, start: int, count: int) -> CharRange:
-    """PDFium's range of `count` > 0 characters from `start` of the page's stored text."""
+def locate(db: Database, document_id: DocumentId, page_index: int, start: int, count: int) -> list[CharRange]:
+    """PDFium's ranges of `count` > 0 characters from `start` of the page's stored text, in reading order."""
     row = db.row("SELECT positions FROM pages WHERE document_id = ? AND page_index = ?", (document_id, page_index))
     assert row is not None
-    return CharRange(page_index, *CharMap.unpack(row["positions"]).span(start, count))
+    return [CharRange(page_index, *span) for span in CharMap.unpack(row["positions"]).spans(start, count)]
 
 
 def remove_passages(db: Database, document_id: DocumentId) -> None:

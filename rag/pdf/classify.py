@@ -1,40 +1,71 @@
-"""What kind of page a page is, judged by its text and the share of it that pictures cover."""
+"""What kind of page a page is, judged by its text and what is drawn on it."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from rag.types import PageKind
 
 FEW_CHARACTERS = 60  # a page number and a stamp; a scanner's added line has about 20
 LITTLE_TEXT = 600  # below it a large picture may hold the page's real text
 PICTURE_SHARE = 0.4
+STROKES = 100  # of lines and curves; a page with a frame and some rules has fewer
 GARBLED_SHARE = 0.2
 OLD_FONT_SHARE = 0.4
+UNMAPPED_SHARE = 0.5
+WORD_SHARE = 0.4
+NO_LETTERS = "The fonts do not say which letters their shapes are."
+WORD = re.compile(r"[\W\d_]*\w?[^\W\d_A-ZÀ-Þ]+[\W_]*")  # written small but perhaps for its first letter
 
 
-def classify(text: str, picture_share: float) -> tuple[PageKind, str]:
-    """Kind and reason. `picture_share`: part of the page area under its largest picture, 0 to 1."""
-    visible = [c for c in text if not c.isspace()]
-    if len(visible) < FEW_CHARACTERS and picture_share >= PICTURE_SHARE:
+@dataclass(frozen=True)
+class Drawn:
+    """What a page shows beside its text.
+
+    Attributes:
+        picture: part of the page's area under its largest picture, 0 to 1.
+        strokes: lines and curves drawn.
+    """
+
+    picture: float = 0.0
+    strokes: int = 0
+
+
+def classify(text: str, drawn: Drawn, unmapped: float = 0.0) -> tuple[PageKind, str]:
+    """Kind and reason. `unmapped`: part of the letters whose font does not say what they are."""
+    counts = {c: n for c, n in Counter(text).items() if not c.isspace()}
+    visible = sum(counts.values())
+    if visible < FEW_CHARACTERS and drawn.picture >= PICTURE_SHARE:
         return "scan", "The page is a picture without a text layer."
+    if visible < FEW_CHARACTERS and drawn.strokes >= STROKES:
+        return "drawing", "The page is a drawing; words in it may be drawn as well."
     if not visible:
         return "empty", "There is no text on the page."
-    reason = garbled(visible)
+    reason = garbled(counts) or (unmapped >= UNMAPPED_SHARE and _spells_nothing(text) and NO_LETTERS) or ""
     if reason:
         return "garbled", reason
-    if len(visible) < LITTLE_TEXT and picture_share >= PICTURE_SHARE:
+    if visible < LITTLE_TEXT and drawn.picture >= PICTURE_SHARE:
         return "mixed", "Beside the text there is a large picture, which may hold more of it."
     return "text", ""
 
 
-def garbled(visible: list[str]) -> str:
-    """Why the letters cannot be the page's words; empty when they can."""
-    meaningless = sum(1 for c in visible if unicodedata.category(c) in ("Co", "Cn", "Cc") or c == "\ufffd")
-    if meaningless > GARBLED_SHARE * len(visible):
-        return "The fonts do not say which letters their shapes are."
-    letters = [c for c in visible if c > "\x7f" or c.isalpha()]
-    upper_latin1 = sum(1 for c in letters if "\x80" <= c <= "\xff")
-    if len(letters) >= FEW_CHARACTERS and upper_latin1 > OLD_FONT_SHARE * len(letters):
+def _spells_nothing(text: str) -> bool:
+    """Few of the words look like words in any language that parts them by spaces."""
+    words = text.split()
+    return sum(1 for word in words if WORD.fullmatch(word)) < WORD_SHARE * len(words)
+
+
+def garbled(counts: Mapping[str, int]) -> str:
+    """Why the visible letters, given with their numbers, cannot be the page's words; empty when they can."""
+    meaningless = sum(n for c, n in counts.items() if unicodedata.category(c) in ("Co", "Cn", "Cc") or c == "\ufffd")
+    if meaningless > GARBLED_SHARE * sum(counts.values()):
+        return NO_LETTERS
+    letters = sum(n for c, n in counts.items() if c > "\x7f" or c.isalpha())
+    upper_latin1 = sum(n for c, n in counts.items() if "\x80" <= c <= "\xff")
+    if letters >= FEW_CHARACTERS and upper_latin1 > OLD_FONT_SHARE * letters:
         return "The letters come from an old font encoding and spell nothing."
     return ""

@@ -7,7 +7,10 @@ import struct
 import unicodedata
 import zlib
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 LINE_END_HYPHENS = "\ufffe\x02"  # what FPDFText_GetText and FPDFText_GetUnicode give for a hyphen at a line end
 SPECIAL = re.compile(
@@ -36,6 +39,33 @@ class CharMap:
         first = self.index(start)
         return first, self.index(start + count - 1) + 1 - first
 
+    def spans(self, start: int, count: int) -> list[tuple[int, int]]:
+        """The same as runs of PDFium characters in reading order: more than one where the page was put in order."""
+        if self._ascends:
+            return [self.span(start, count)]
+        first = bisect_right(self.clean, start) - 1
+        last = bisect_right(self.clean, start + count - 1)
+        found: list[tuple[int, int]] = []
+        for run in range(first, last):
+            begin = max(start, self.clean[run])
+            end = min(start + count, self.clean[run + 1]) if run + 1 < len(self.clean) else start + count
+            at = self.raw[run] + begin - self.clean[run]
+            if found and self._joins(found[-1][1], at):
+                found[-1] = (found[-1][0], max(found[-1][1], at + end - begin))
+            else:
+                found.append((at, at + end - begin))
+        return [(begin, end - begin) for begin, end in found]
+
+    @cached_property
+    def _ascends(self) -> bool:
+        return all(one <= other for one, other in pairwise(self.raw))
+
+    def _joins(self, end: int, at: int) -> bool:
+        """Only characters that were left out (line ends, hyphens) stand between `end` and `at`."""
+        if at <= end:
+            return end - at <= 1
+        return not any(end <= raw < at for raw in self.raw)
+
     def pack(self) -> bytes:
         """Runs as little-endian u32: count, then clean starts, then raw starts; deflated."""
         n = len(self.clean)
@@ -48,12 +78,13 @@ class CharMap:
         return CharMap(tuple(values[1 : 1 + n]), tuple(values[1 + n : 1 + 2 * n]))
 
 
-def clean(raw: str) -> tuple[str, CharMap]:
+def clean(raw: str, places: Sequence[int] | None = None) -> tuple[str, CharMap]:
     """Text of a page for search, prompt and display, and its map.
 
-    `raw` holds one character per PDFium index. Words broken at line ends are joined (PDFium marks the place with
-    U+FFFE), ligatures and presentation forms expanded (NFKC), soft hyphens and NULs left out, line ends
-    made "\\n". A hyphen stays where what follows shows a true one: a capital or a digit.
+    `raw` holds one character per PDFium index; `places` says which where the page was put in order. Words broken at
+    line ends are joined (PDFium marks the place with U+FFFE), ligatures and presentation forms expanded (NFKC), soft
+    hyphens and NULs left out, line ends made "\\n". A hyphen stays where what follows shows a true one: a capital or a
+    digit.
     """
     pieces: list[str] = []
     runs: list[tuple[int, int]] = []
@@ -69,7 +100,18 @@ def clean(raw: str) -> tuple[str, CharMap]:
     if done < len(raw):
         _add_run(runs, length, done)
         pieces.append(raw[done:])
+    if places is not None:
+        runs = _moved(runs, length + len(raw) - done, places)
     return "".join(pieces), CharMap(tuple(c for c, _ in runs), tuple(r for _, r in runs))
+
+
+def _moved(runs: Sequence[tuple[int, int]], length: int, places: Sequence[int]) -> list[tuple[int, int]]:
+    """The runs of a text of `length` characters, their places led back to PDFium's."""
+    made: list[tuple[int, int]] = []
+    for (start, raw), (end, _) in pairwise([*runs, (length, 0)]):
+        for index in range(start, end):
+            _add_run(made, index, places[raw + index - start])
+    return made
 
 
 def _add_run(runs: list[tuple[int, int]], clean_index: int, raw_index: int) -> None:
@@ -81,6 +123,8 @@ def _add_run(runs: list[tuple[int, int]], clean_index: int, raw_index: int) -> N
 def _replacement(raw: str, index: int) -> str:
     character = raw[index]
     following = raw[index + 1 : index + 2]
+    if "\ud800" <= character <= "\udbff" and "\udc00" <= following <= "\udfff":
+        return (character + following).encode("utf-16", "surrogatepass").decode("utf-16")
     if character in LINE_END_HYPHENS:
         return "-" if following.isupper() or following.isdigit() else ""
     if character == "\r":

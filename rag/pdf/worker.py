@@ -7,15 +7,16 @@ moment.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import sys
 from collections.abc import Iterator
+from itertools import islice
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
-from rag.pdf.classify import LITTLE_TEXT, classify
+from rag.pdf.arrange import arranged
+from rag.pdf.classify import LITTLE_TEXT, Drawn, classify
 from rag.pdf.process import Message, lower_limits, private_output, send
 from rag.pdf.text import clean
 
@@ -24,8 +25,7 @@ ERROR_KINDS = {
     raw.FPDF_ERR_PASSWORD: "encrypted",
     raw.FPDF_ERR_FORMAT: "format",
 }
-PROBES = 8
-MOST_OBJECTS = 4000  # of a page, looked at for pictures
+MOST_OBJECTS = 4000  # of a page, looked at for pictures and lines
 
 
 def main() -> None:
@@ -83,9 +83,9 @@ def page(document: pdfium.PdfDocument, index: int) -> Message:
     """Frame of one page; a page that cannot be loaded has a `reason` and no text."""
     try:
         loaded = document[index]
-        characters = page_characters(loaded)
-        text, positions = clean(characters)
-        share = picture_share(loaded) if len(text) < LITTLE_TEXT else 0.0
+        found = arranged(loaded)
+        text, positions = clean(found.text, found.origin)
+        pictured = drawn(loaded) if len(text) < LITTLE_TEXT else Drawn()
         loaded.close()
     except (pdfium.PdfiumError, MemoryError) as error:
         return {
@@ -97,7 +97,7 @@ def page(document: pdfium.PdfDocument, index: int) -> Message:
             "kind": "garbled",
             "reason": f"The page is damaged and could not be read ({error}).",
         }
-    kind, reason = classify(text, share)
+    kind, reason = classify(text, pictured, found.unmapped)
     return {
         "type": "page",
         "page": index,
@@ -105,53 +105,23 @@ def page(document: pdfium.PdfDocument, index: int) -> Message:
         "clean": positions.clean,
         "raw": positions.raw,
         "kind": kind,
-        "reason": reason,
+        "reason": reason or found.restored,
     }
 
 
-def page_characters(loaded: pdfium.PdfPage) -> str:
-    """The page's characters, one per PDFium character index."""
-    textpage = loaded.get_textpage()
-    try:
-        count = textpage.count_chars()
-        quick = _all_at_once(textpage, count)
-        return _one_by_one(textpage, count) if quick is None else quick
-    finally:
-        textpage.close()
-
-
-def _one_by_one(textpage: pdfium.PdfTextPage, count: int) -> str:
-    return "".join(chr(raw.FPDFText_GetUnicode(textpage, index)) for index in range(count))
-
-
-def _all_at_once(textpage: pdfium.PdfTextPage, count: int) -> str | None:
-    """FPDFText_GetText is 20 times as fast, but it works on another list, which may leave characters out or
-    have more. None where it differs in length or at a probed place."""
-    buffer = (ctypes.c_ushort * (count + 1))()
-    if raw.FPDFText_GetText(textpage, 0, count, buffer) - 1 != count:
-        return None
-    text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
-    return text if len(text) == count and _probes_agree(textpage, text) else None
-
-
-def _probes_agree(textpage: pdfium.PdfTextPage, text: str) -> bool:
-    for index in range(0, len(text), max(1, len(text) // PROBES)):
-        unicode = raw.FPDFText_GetUnicode(textpage, index)
-        if unicode != ord(text[index]) and not (unicode == 0x02 and text[index] == "\ufffe"):
-            return False
-    return True
-
-
-def picture_share(loaded: pdfium.PdfPage) -> float:
-    """Part of the page's area that its largest picture covers."""
+def drawn(loaded: pdfium.PdfPage) -> Drawn:
+    """What is on the page beside its text."""
     width, height = loaded.get_size()
-    largest = 0.0
-    for number, item in enumerate(loaded.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,), max_depth=3)):
-        left, bottom, right, top = item.get_bounds()
-        largest = max(largest, (right - left) * (top - bottom))
-        if number >= MOST_OBJECTS:
-            break
-    return min(1.0, max(0.0, largest / (width * height))) if width * height > 0 else 0.0
+    largest, strokes = 0.0, 0
+    kinds = (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_PATH)
+    for item in islice(loaded.get_objects(filter=kinds, max_depth=3), MOST_OBJECTS):
+        if item.type == raw.FPDF_PAGEOBJ_PATH:
+            strokes += max(0, raw.FPDFPath_CountSegments(item))
+        else:
+            left, bottom, right, top = item.get_bounds()
+            largest = max(largest, (right - left) * (top - bottom))
+    share = largest / (width * height) if width * height > 0 else 0.0
+    return Drawn(min(1.0, max(0.0, share)), strokes)
 
 
 if __name__ == "__main__":
