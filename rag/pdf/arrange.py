@@ -15,21 +15,23 @@ import pypdfium2 as pdfium
 
 from rag.pdf.characters import Box, Characters
 from rag.pdf.columns import Line, in_columns, right_to_left, same_row
-from rag.pdf.restore import restored
+from rag.pdf.restore import restored, spells_nothing
 from rag.pdf.spaces import missing_spaces
 
 LINE_END = re.compile(r" *\r?\n *")
 TOUCHING = 0.25  # of a letter's height between it and its exponent
+NEAR = 1.0  # between it and what follows, in the same measure
 SPACE = 1.5  # the widest space, in the same measure; cells of a table are further apart
 HYPHENS = "-\u2010\ufffe\x02"
 SAMPLES = 12
 TURNS = 4  # quarter turns of a full one
+DOWNWARDS = 3  # of them let lines that are written down the page, from right to left, run as others do
 
 
 class Arranged(NamedTuple):
     """`origin[k]`: PDFium index of `text[k]`; of a character that was put in, that of its neighbour. None: k.
 
-    `unmapped`: part of the characters whose fonts do not say which letters they are, and that were not found again.
+    `unmapped`: part of the characters that spell nothing and whose fonts do not say which letters they are.
     `restored`: what was done about such fonts.
     """
 
@@ -43,7 +45,7 @@ def arranged(page: pdfium.PdfPage) -> Arranged:
     """The page's text in reading order."""
     with Characters(page) as shown:
         found = _upright(page, shown)
-        unmapped = shown.unmapped()
+        unmapped = shown.unmapped() if shown.lacks_maps() and spells_nothing(found.text) else None
     if unmapped is not None and found.origin is not None:
         unmapped = [unmapped[index] for index in found.origin]
     text, reason = restored(found.text, unmapped)
@@ -54,7 +56,8 @@ def arranged(page: pdfium.PdfPage) -> Arranged:
 def _upright(page: pdfium.PdfPage, shown: Characters) -> Arranged:
     turn = _turn(shown)
     if turn is None:
-        return Arranged(shown.text, None)
+        shown.turn = DOWNWARDS
+        return _in_order(shown, downwards=True)
     if turn != page.get_rotation() // 90:
         return _turned(page, shown, turn)
     shown.turn = turn
@@ -113,10 +116,10 @@ def _direction(characters: Characters, index: int) -> int | None:
     return None if along < 0.2 * across and across < 2 * height else angle
 
 
-def _in_order(characters: Characters) -> Arranged:
+def _in_order(characters: Characters, downwards: bool = False) -> Arranged:
     text = characters.text
     edits = dict.fromkeys(missing_spaces(characters), " ")
-    lines = in_columns(characters)
+    lines = in_columns(characters, downwards)
     if lines is not None:
         return _composed(text, [*_line_parts(text, lines, right_to_left(text))], edits)
     parts = list(_row_parts(characters, right_to_left(text)))
@@ -150,7 +153,7 @@ def _row_parts(characters: Characters, leftwards: bool) -> Iterator[Part]:
         one, other = characters.box(first), characters.box(last)
         between = _between(other, one) if leftwards else _between(one, other)
         if between is not None:
-            yield start, match.start(), between
+            yield start, match.start(), between or " " * (" " in match[0])
             start = last
     yield start, len(text), ""
 
@@ -163,7 +166,7 @@ def _between(one: Box, other: Box) -> str | None:
         return None
     if gap <= TOUCHING * height:
         return ""
-    if not same_row(one, other):
+    if gap > NEAR * height and not same_row(one, other):
         return None
     return " " if gap <= SPACE * height else "\t"
 
@@ -178,4 +181,4 @@ def _line_parts(text: str, lines: Sequence[Line], leftwards: bool) -> Iterator[P
         if text[last.last] in HYPHENS and text[last.last - 1].islower() and following.islower():
             yield last.first, last.last, "\ufffe"
         else:
-            yield last.first, last.last + 1, "\n"
+            yield last.first, last.last + 1, "\n" if following else ""

@@ -95,11 +95,13 @@ class Characters:
         """Which way the character is turned, in radians from 0 to 2 pi."""
         return float(raw.FPDFText_GetCharAngle(self._textpage, index))
 
-    def unmapped(self) -> list[bool] | None:
-        """Of each character, whether its font does not say which letter it is; None when no probed one is so."""
+    def lacks_maps(self) -> bool:
+        """Some probed character's font does not say which letter it is."""
         step = max(1, len(self.text) // (2 * PROBES))
-        if not any(_map_error(self._handle, index) == 1 for index in range(0, len(self.text), step)):
-            return None
+        return any(_map_error(self._handle, index) == 1 for index in range(0, len(self.text), step))
+
+    def unmapped(self) -> list[bool]:
+        """Of each character, whether its font does not say which letter it is."""
         return [_map_error(self._handle, index) == 1 for index in range(len(self.text))]
 
     def runs(self) -> list[Box]:

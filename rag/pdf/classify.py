@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
@@ -17,9 +16,7 @@ STROKES = 100  # of lines and curves; a page with a frame and some rules has few
 GARBLED_SHARE = 0.2
 OLD_FONT_SHARE = 0.4
 UNMAPPED_SHARE = 0.5
-WORD_SHARE = 0.4
 NO_LETTERS = "The fonts do not say which letters their shapes are."
-WORD = re.compile(r"[\W\d_]*\w?[^\W\d_A-ZÀ-Þ]+[\W_]*")  # written small but perhaps for its first letter
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Drawn:
 
 
 def classify(text: str, drawn: Drawn, unmapped: float = 0.0) -> tuple[PageKind, str]:
-    """Kind and reason. `unmapped`: part of the letters whose font does not say what they are."""
+    """Kind and reason. `unmapped`: part of the letters that spell nothing and whose font does not say what they are."""
     counts = {c: n for c, n in Counter(text).items() if not c.isspace()}
     visible = sum(counts.values())
     if visible < FEW_CHARACTERS and drawn.picture >= PICTURE_SHARE:
@@ -45,18 +42,12 @@ def classify(text: str, drawn: Drawn, unmapped: float = 0.0) -> tuple[PageKind, 
         return "drawing", "The page is a drawing; words in it may be drawn as well."
     if not visible:
         return "empty", "There is no text on the page."
-    reason = garbled(counts) or (unmapped >= UNMAPPED_SHARE and _spells_nothing(text) and NO_LETTERS) or ""
+    reason = NO_LETTERS if unmapped >= UNMAPPED_SHARE else garbled(counts)
     if reason:
         return "garbled", reason
     if visible < LITTLE_TEXT and drawn.picture >= PICTURE_SHARE:
         return "mixed", "Beside the text there is a large picture, which may hold more of it."
     return "text", ""
-
-
-def _spells_nothing(text: str) -> bool:
-    """Few of the words look like words in any language that parts them by spaces."""
-    words = text.split()
-    return sum(1 for word in words if WORD.fullmatch(word)) < WORD_SHARE * len(words)
 
 
 def garbled(counts: Mapping[str, int]) -> str:

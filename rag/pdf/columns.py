@@ -17,7 +17,7 @@ from statistics import median
 from rag.pdf.characters import Box, Characters
 
 LEAPS = 6  # on a page, before it is looked at more closely
-WIDE = 1.5  # gap that parts two pieces of a row, in heights of a line's letters
+WIDE = 1.0  # gap that parts two pieces of a row, in heights of a line's letters
 CLIMB = 2.0  # in the same measure: further up than to an exponent or a numerator
 GUTTER = 0.8  # least width of an empty strip between columns, in the same measure
 CROSSED = 0.3  # share of a strip's height that may be crossed by titles and figures
@@ -45,18 +45,22 @@ class Piece:
 Line = list[Piece]
 
 
-def in_columns(characters: Characters) -> list[Line] | None:
-    """The page's lines in reading order, None where that is the order they have."""
+def in_columns(characters: Characters, always: bool = False) -> list[Line] | None:
+    """The page's lines in reading order, None where that is the order they have.
+
+    Args:
+        always: the lines are wanted whatever their order.
+    """
     runs = characters.runs()
     letter = _letter(runs)
-    if _leaps(runs, letter) < LEAPS:
+    if not always and _leaps(runs, letter) < LEAPS:
         return None
     leftwards = right_to_left(characters.text)
     rough = list(_pieces(enumerate(runs), letter))
-    if not _Page(rough, leftwards).moved:
+    if not always and not _Page(rough, leftwards).moved:
         return None
     page = _Page(list(_pieces(_letters(characters), letter)), leftwards)
-    return page.lines if page.moved else None
+    return page.lines if always or page.moved else None
 
 
 def right_to_left(text: str) -> bool:
@@ -78,13 +82,17 @@ def _letter(boxes: Sequence[Box]) -> float:
 
 
 def _leaps(runs: Sequence[Box], letter: float) -> int:
-    """How often the drawing goes on far to the right in the same row, or climbs."""
+    """How often the drawing goes on far to the right in the same row, to the same place, or climbs."""
     wide, climb = WIDE * letter, CLIMB * letter
-    count = 0
+    climbs = 0
+    places: dict[int, int] = {}
     for one, other in pairwise(runs):
-        if other.bottom - one.top > climb or (other.left - one.right > wide and same_row(one, other)):
-            count += 1
-    return count
+        if other.bottom - one.top > climb:
+            climbs += 1
+        elif other.left - one.right > wide and same_row(one, other):
+            place = int(other.left / (2 * wide))
+            places[place] = places.get(place, 0) + 1
+    return max(climbs, *places.values(), 0) if places else climbs
 
 
 def _letters(characters: Characters) -> Iterator[tuple[int, Box]]:

@@ -55,8 +55,51 @@ def pdf_bytes(pages: Sequence[Sequence[str]]) -> bytes:
         numbers.append(len(objects))
     kids = b" ".join(b"%d 0 R" % n for n in numbers)
     objects[0] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, len(numbers))
-    objects.append(b"<< /Type /Catalog /Pages 1 0 R >>")
-    return _assembled(objects)
+    return _assembled([*objects, b"<< /Type /Catalog /Pages 1 0 R >>"])
+
+
+def drawn_pdf(contents: Sequence[str], page: str = "/MediaBox [0 0 595 842]") -> bytes:
+    """Pages with the given content streams and page entries. Fonts: F Helvetica, J Japanese, V the same downwards,
+    U any letters (codes are UTF-16 units; without shapes), N letters of which no Unicode map tells what they are."""
+    helvetica = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+    ranges = b"\n".join(b"<%02x00> <%02xff> <%02x00>" % (n, n, n) for n in range(256))
+    codes = b"1 begincodespacerange <0000> <FFFF> endcodespacerange 256 beginbfrange %s endbfrange" % ranges
+    fonts = [
+        helvetica,
+        JAPANESE,
+        JAPANESE.replace(b"UTF16-H", b"UTF16-V"),
+        _identity(b"/ToUnicode 8 0 R"),
+        _identity(b""),
+    ]
+    stream = b"<< /Length %d >>\nstream\n%s\nendstream"
+    objects = [b"", _picture(), *fonts, stream % (len(codes), codes)]
+    numbers = []
+    for content in contents:
+        data = content.encode("latin-1")
+        objects.append(stream % (len(data), data))
+        objects.append(
+            b"<< /Type /Page /Parent 1 0 R %s /Contents %d 0 R /Resources << /XObject << /P 2 0 R >>"
+            b" /Font << /F 3 0 R /J 4 0 R /V 5 0 R /U 6 0 R /N 7 0 R >> >> >>" % (page.encode(), len(objects))
+        )
+        numbers.append(b"%d 0 R" % len(objects))
+    objects[0] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(numbers), len(numbers))
+    return _assembled([*objects, b"<< /Type /Catalog /Pages 1 0 R >>"])
+
+
+def _identity(more: bytes) -> bytes:
+    return (
+        b"<< /Type /Font /Subtype /Type0 /BaseFont /AAAAAA+Made /Encoding /Identity-H %s /DescendantFonts ["
+        b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /AAAAAA+Made /DW 500"
+        b" /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>] >>" % more
+    )
+
+
+def at(x: float, y: float, text: str, font: str = "F", size: float = 10, matrix: str = "1 0 0 1") -> str:
+    """Operators that show a text with its first baseline point at x, y."""
+    if font == "F":
+        shown = text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)").encode("cp1252").decode("latin-1")
+        return f"BT /F {size} Tf {matrix} {x} {y} Tm ({shown}) Tj ET"
+    return f"BT /{font} {size} Tf {matrix} {x} {y} Tm <{text.encode('utf-16-be').hex()}> Tj ET"
 
 
 def _picture() -> bytes:

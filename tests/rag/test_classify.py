@@ -38,10 +38,6 @@ def test_a_plan_is_a_drawing_and_a_frame_is_not() -> None:
     assert classify("", Drawn(strokes=900))[0] == "drawing"
 
 
-def test_codes_of_glyphs_spell_nothing_but_words_of_unmapped_fonts_do() -> None:
-    codes = "7KH TXLFN EURZQ IR[ MXPSV RYHU WKH OD]\\ GRJ DQG 1R ZRUG LV OHIW "
-    assert classify(codes * 3, Drawn(), unmapped=1.0)[0] == "garbled"
-    assert (
-        classify("Der schnelle braune Fuchs, 12 Hunde und 3 Katzen; KEINE Eile. " * 3, Drawn(), unmapped=1.0)[0]
-        == "text"
-    )
+def test_letters_that_spell_nothing_are_garbled() -> None:
+    assert classify("7KHTXLFN EURZQIR[ MXPSV RYHU " * 4, Drawn(), unmapped=0.9)[0] == "garbled"
+    assert classify("The formula needs one sign of another font. " * 3, Drawn(), unmapped=0.1)[0] == "text"

@@ -122,9 +122,14 @@ def test_the_worker_runs_from_any_folder(tmp_path: Path) -> None:
     assert "page0mark" in page.text
 
 
-def test_scan_and_garbled_pages(tmp_path: Path) -> None:
-    thai = ["¡¨èÒÂ¤ÇÒÁÃÙéà¡ÕèÂÇ¡Ñº"] * 8
-    path = pdf_files.write_pdf(tmp_path / "a.pdf", [[pdf_files.PICTURE], thai, [], ["Plain words."] * 5])
+def test_the_kinds_of_pages(tmp_path: Path) -> None:
+    codes = pdf_files.at(20, 700, "7K\x03H@T X{LF}N 3[E)U 9RZ\\Q ]IR[= M^XP V5RYH " * 4, "N", 5)
+    lines = "".join(f"{50 + n} 100 m {60 + 3 * n} 700 l S\n" for n in range(80))
+    picture = "q 595 0 0 500 0 0 cm /P Do Q\n" + pdf_files.at(20, 700, "The harbour in winter. " * 6)
+    pages = ["q 595 0 0 842 0 0 cm /P Do Q", codes, "", pdf_files.at(60, 700, "Plain words."), lines, picture]
+    path = tmp_path / "a.pdf"
+    path.write_bytes(pdf_files.drawn_pdf(pages))
     with Extraction(path) as extraction:
-        kinds = [page.kind for page in extraction.pages(range(4))]
-    assert kinds == ["scan", "garbled", "empty", "text"]
+        read = list(extraction.pages(range(6)))
+    assert [page.kind for page in read] == ["scan", "garbled", "empty", "text", "drawing", "mixed"]
+    assert [bool(page.reason) for page in read] == [True, True, True, False, True, True]
