@@ -64,10 +64,17 @@ PK_INLINE void split_scales(__m512i pair, Block& block) {
     block.m = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pair, 16)));
 }
 
-// The matrix is read in order, two strips ahead of the multiplication, into L2: L1 has too few miss buffers.
+// The matrix is read in order three strips ahead of the multiplication, into L2: L1 has too few miss buffers. The
+// first lines of the next strip's rows come to L1; from there on the hardware follows each row by itself.
 PK_INLINE void prefetch_ahead(const Strip& s, int block, int block_bytes) {
-    const uint8_t* p = s.data + 32 * s.stride + (size_t)block * block_bytes * kStripRows;
-    for (int at = 0; at < block_bytes * kStripRows; at += 64) _mm_prefetch((const char*)(p + at), _MM_HINT_T1);
+    const uint8_t* ahead = s.data + 48 * s.stride + (size_t)block * block_bytes * kStripRows;
+    for (int at = 0; at < block_bytes * kStripRows; at += 64) _mm_prefetch((const char*)(ahead + at), _MM_HINT_T1);
+    if (block >= kStripRows / 2) return;
+    const uint8_t* row = s.data + (size_t)(kStripRows + 2 * block) * s.stride;
+    for (int i = 0; i < 2; i++, row += s.stride) {
+        _mm_prefetch((const char*)row, _MM_HINT_T0);
+        _mm_prefetch((const char*)(row + 64), _MM_HINT_T0);
+    }
 }
 
 struct WalkQ4_0 {
