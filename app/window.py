@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QDesktopServices
 from PySide6.QtWidgets import (
     QApplication,
@@ -21,21 +21,24 @@ from app.chat.conversations.panel import ConversationsPanel
 from app.chat.panel import ChatPanel
 from app.core import events
 from app.core.errors import UserError
+from app.core.lookups import FoundPassage
 from app.core.records import Conversation, Message, StoredCitation
 from app.frame.dialogs import Dialogs
 from app.frame.menus import add_shortcuts, menu_button
-from app.frame.state import WindowState
+from app.frame.scopes import ScopeChooser
+from app.frame.state import WindowState, blob_of, text_of
 from app.frame.status import StatusBar
 from app.frame.wiring import connect
 from app.library.panel import LibraryPanel
 from app.reader.page_view import Place
 from app.reader.panel import ReaderPanel
+from app.search_panel.panel import SearchPanel
 from app.services import Services
 from app.timing_panel.panel import TimingPanel
 from app.widgets.drop import DropTarget
 from engine.messages import ModelFailed, ModelLoaded, ModelLoading
 
-READER, CACHE, TIMING = range(3)
+READER, SEARCH, CACHE, TIMING = range(4)
 DEFAULT_SIZES = ((250, 560, 470), (380, 320))
 
 
@@ -55,10 +58,12 @@ class Window(QMainWindow):
         self.chat = ChatPanel(services)
         self.controller = ChatController(services, self.chat, self.library.rows.names)
         self.reader = ReaderPanel(services)
+        self.search = SearchPanel(services)
         self.cache = CachePanel(services)
         self.timing = TimingPanel(services)
         self.status = StatusBar(services)
         self.dialogs = Dialogs(services, self)
+        self.scopes = ScopeChooser(services, self)
         self.tabs = QTabWidget()
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._sidebar = QSplitter(Qt.Orientation.Vertical)
@@ -126,6 +131,10 @@ class Window(QMainWindow):
             self.tabs.setCurrentIndex(READER)
             self.reader.open(citation.document_id, None, citation.ranges)
 
+    def open_found(self, found: FoundPassage) -> None:
+        self.tabs.setCurrentIndex(READER)
+        self.reader.open(found.document_id, None, found.ranges)
+
     def _show_model_state(self, has_model: bool, why_not: str) -> None:
         self.controller.set_model(has_model, why_not)
 
@@ -133,6 +142,8 @@ class Window(QMainWindow):
     def conversation_opened(self, conversation: str, messages: tuple[Message, ...]) -> None:
         self.cache.show_conversation(conversation)
         self.timing.show_conversation(conversation, messages)
+        self.search.put(self.controller.conversation)
+        self.search.show_conversation(conversation, messages)
         self._read_its_document()
         self.moved.emit()
 
@@ -145,10 +156,12 @@ class Window(QMainWindow):
 
     def turn_started(self, event: events.TurnStarted) -> None:
         self.timing.add_question(event.user_message)
+        self.search.add_question(event.user_message)
         self.conversations.raise_to_top(event.conversation)
 
     def turn_done(self, event: events.TurnDone) -> None:
         self.timing.add(event.message)
+        self.search.add_answer(event.message)
         QApplication.alert(self)
 
     def turn_ended(self, conversation: str) -> None:
@@ -176,6 +189,7 @@ class Window(QMainWindow):
     def put_conversation(self, conversation: Conversation) -> None:
         self.conversations.put(conversation)
         self.controller.put(conversation)
+        self.search.put(self.controller.conversation)
 
     def offer_link(self, address: str) -> None:
         """The reader sees where a link of an answer leads before it is opened."""
@@ -193,8 +207,8 @@ class Window(QMainWindow):
         shown = self.controller.conversation
         splitters = (self._columns, self._sidebar)
         return WindowState(
-            geometry=_text(self.saveGeometry()),
-            splitters=tuple(_text(splitter.saveState()) for splitter in splitters),
+            geometry=text_of(self.saveGeometry()),
+            splitters=tuple(text_of(splitter.saveState()) for splitter in splitters),
             tab=self.tabs.currentIndex(),
             theme=self.services.theme.choice,
             conversation=shown.id if shown is not None else "",
@@ -224,8 +238,8 @@ class Window(QMainWindow):
         inside.addWidget(self._sidebar)
         for part in (self.conversations, self.library):
             self._sidebar.addWidget(part)
-        for panel, name in ((self.reader, "Reader"), (self.cache, "Cache"), (self.timing, "Timing")):
-            self.tabs.addTab(panel, name)
+        for name in ("Reader", "Search", "Cache", "Timing"):
+            self.tabs.addTab(getattr(self, name.lower()), name)
         self.tabs.setDocumentMode(True)
         self.tabs.tabBar().setDrawBase(False)
         self.tabs.setCornerWidget(menu_button(self), Qt.Corner.TopRightCorner)
@@ -272,19 +286,11 @@ class Window(QMainWindow):
     def _restore_frame(self) -> None:
         self.resize(1280, 800)
         if self._state.geometry:
-            self.restoreGeometry(_blob(self._state.geometry))
+            self.restoreGeometry(blob_of(self._state.geometry))
         for splitter, text in zip((self._columns, self._sidebar), self._state.splitters, strict=False):
-            splitter.restoreState(_blob(text))
+            splitter.restoreState(blob_of(text))
         self.tabs.setCurrentIndex(self._state.tab)
         self.reader.toolbar.outline.setChecked(self._state.outline)
         if self._state.zoom > 0:
             self.reader.view.set_zoom(self._state.zoom)
         QTimer.singleShot(0, self.chat.composer.editor.setFocus)
-
-
-def _text(blob: QByteArray) -> str:
-    return bytes(blob.toBase64().data()).decode()
-
-
-def _blob(text: str) -> QByteArray:
-    return QByteArray.fromBase64(text.encode())

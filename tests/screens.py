@@ -28,7 +28,7 @@ QUESTIONS = (
     "How long is a deleted conversation kept in the trash?",
     "What happens to the saved state when the computer is switched off?",
 )
-READER, CACHE, TIMING = range(3)
+READER, SEARCH, CACHE, TIMING = range(4)
 
 
 class Camera:

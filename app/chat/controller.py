@@ -11,6 +11,7 @@ from app.chat.live import LiveTurns
 from app.chat.panel import ChatPanel
 from app.core import events
 from app.core.errors import UserError, as_user_error
+from app.core.lookups import Scope
 from app.core.records import Conversation, Message, Mode
 from app.services import Services
 from engine.messages import ConversationId, TurnId
@@ -51,11 +52,7 @@ class ChatController(QObject):
         self._show_header()
         self._panel.composer.set_running(self.live.get(conversation.id) is not None)
         id, store = conversation.id, self._workspace
-        self._services.tasks.read(
-            lambda: (store.conversations.get(id), store.conversations.messages(id)),
-            self._loaded,
-            self._failed,
-        )
+        self._services.tasks.read(self._reading(id), self._loaded, self._failed)
         self._services.tasks.read(lambda: store.focus(id), None, not_yet)
 
     def set_place(self, conversation: ConversationId, place: int | None) -> None:
@@ -127,19 +124,26 @@ class ChatController(QObject):
             id = self.conversation.id
             self._start(text, lambda: self._workspace.ask(id, text))
 
+    def read_rest(self) -> None:
+        """The last question again, over the pages that its answer does not rest on."""
+        id, asked = self._at_rest(), self._panel.transcript.last_question
+        if id is not None and asked:
+            self._start(asked, lambda: self._workspace.ask(id, asked, survey=True))
+
     def regenerate(self) -> None:
-        if (
-            self.conversation is not None
-            and not self.is_empty()
-            and self.live.get(self.conversation.id) is None
-        ):
-            id = self.conversation.id
+        id = self._at_rest()
+        if id is not None and not self.is_empty():
             self._start(None, lambda: self._workspace.regenerate(id))
 
     def go_on(self) -> None:
-        if self.conversation is not None and self.live.get(self.conversation.id) is None:
-            id = self.conversation.id
+        id = self._at_rest()
+        if id is not None:
             self._run(id, lambda: self._workspace.continue_answer(id))
+
+    def _at_rest(self) -> ConversationId | None:
+        """The shown conversation when nothing of it is being answered."""
+        shown = self.conversation
+        return None if shown is None or self.live.get(shown.id) is not None else shown.id
 
     def stop(self) -> None:
         live = self.live.get(self.conversation.id if self.conversation else None)
@@ -223,12 +227,14 @@ class ChatController(QObject):
         live = self.live.end(conversation)
         if self._is_shown(conversation) and self.conversation is not None:
             question = live.question.text if live is not None and live.question is not None else ""
-            store = self._workspace
             self._services.tasks.read(
-                lambda: (store.conversations.get(conversation), store.conversations.messages(conversation)),
-                lambda loaded: self._after_return(loaded, question),
+                self._reading(conversation), lambda loaded: self._after_return(loaded, question)
             )
         self._ended(conversation)
+
+    def _reading(self, conversation: ConversationId) -> Callable[[], Loaded]:
+        store = self._workspace
+        return lambda: (store.conversations.get(conversation), store.conversations.messages(conversation))
 
     def _after_return(self, loaded: Loaded, question: str) -> None:
         conversation, messages = loaded
@@ -249,12 +255,13 @@ class ChatController(QObject):
 
     def detach(self, document: int) -> None:
         self._change(lambda id: self._workspace.detach(id, document))
-        self._services.toasts.offer_undo(
-            "Later questions do not look into it.", lambda: self.attach(document)
-        )
+        self._services.toasts.offer_undo("Later questions do not look into it.", lambda: self.attach(document))
 
     def set_mode(self, mode: Mode) -> None:
         self._change(lambda id: self._workspace.set_mode(id, mode))
+
+    def set_scope(self, scope: Scope | None) -> None:
+        self._change(lambda id: self._workspace.set_scope(id, scope))
 
     def names_changed(self) -> None:
         self._show_header()
@@ -289,3 +296,5 @@ class ChatController(QObject):
         panel.header.removed.connect(self.detach)
         panel.transcript.regenerate.connect(self.regenerate)
         panel.transcript.go_on.connect(self.go_on)
+        panel.transcript.read_rest.connect(self.read_rest)
+        panel.header.scope_removed.connect(lambda: self.set_scope(None))

@@ -8,17 +8,20 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
+from app.chat.scope import ScopeChip
 from app.chat.words import shown_title
+from app.core.lookups import Scope
 from app.core.records import Conversation, Mode
 from app.widgets.elided import ElidedLabel
 from app.widgets.flow import FlowLayout
 from app.widgets.theme import Theme
 
-NARROW = 480
+NARROW = 520
 _MODES: tuple[tuple[Mode, str, str], ...] = (
     ("auto", "Auto", "Whole documents where they fit the context, passages otherwise"),
     ("whole", "Whole", "Read the documents completely, once"),
     ("passages", "Passages", "Find passages for each question"),
+    ("survey", "Survey", "Read everything part by part for each question, with notes; takes its time"),
 )
 
 
@@ -51,7 +54,7 @@ class Chip(QWidget):
 
 
 class ModeSwitch(QWidget):
-    """Auto | Whole | Passages. Signals: chosen (argument: Mode)."""
+    """Auto | Whole | Passages | Survey. Signals: chosen (argument: Mode)."""
 
     chosen = Signal(str)
 
@@ -77,12 +80,15 @@ class ModeSwitch(QWidget):
 
 
 class Header(QWidget):
-    """Signals: those of chips and switch, and `attach` with the button it came from."""
+    """Signals: those of chips and switch; `attach` and `scope_wanted` with the button they came from;
+    `scope_removed`."""
 
     opened = Signal(int)
     removed = Signal(int)
     mode_chosen = Signal(str)
     attach = Signal(object)
+    scope_wanted = Signal(object)
+    scope_removed = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -90,6 +96,7 @@ class Header(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._theme = theme
         self._shown: tuple[tuple[int, str], ...] | None = None
+        self._scope: Scope | None = None
         self._title = ElidedLabel()
         self._title.setProperty("role", "title")
         self.modes = ModeSwitch()
@@ -124,8 +131,8 @@ class Header(QWidget):
         self._title.setText(shown_title(conversation.title))
         self._title.setToolTip(self._title.text())
         self.modes.show_mode(conversation.mode)
-        if tuple(documents) != self._shown:
-            self._shown = tuple(documents)
+        if tuple(documents) != self._shown or conversation.scope != self._scope:
+            self._shown, self._scope = tuple(documents), conversation.scope
             self._fill()
 
     def _fill(self) -> None:
@@ -135,12 +142,27 @@ class Header(QWidget):
             chip.opened.connect(self.opened)
             chip.removed.connect(self.removed)
             self._flow.addWidget(chip)
+        self._add_scope()
         add = QToolButton(icon=self._theme.icon("attach"), iconSize=QSize(14, 14), text=" Add document")
         add.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         add.setFixedHeight(24)
         add.clicked.connect(lambda: self.attach.emit(add))
         self._flow.addWidget(add)
         self._chips.updateGeometry()
+
+    def _add_scope(self) -> None:
+        if self._scope is not None:
+            chip = ScopeChip(self._theme, self._scope)
+            chip.pressed.connect(lambda: self.scope_wanted.emit(chip))
+            chip.removed.connect(self.scope_removed)
+            self._flow.addWidget(chip)
+        elif self._shown:
+            everywhere = QToolButton(icon=self._theme.icon("search"), iconSize=QSize(14, 14), text=" All pages")
+            everywhere.setToolTip("Where questions look: choose a chapter, pages or a collection")
+            everywhere.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            everywhere.setFixedHeight(24)
+            everywhere.clicked.connect(lambda: self.scope_wanted.emit(everywhere))
+            self._flow.addWidget(everywhere)
 
     def _redraw(self) -> None:
         if self._shown is not None:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
+from app.chat.coverage import CoverageNote
 from app.chat.markdown import mark_citations
 from app.chat.numbers import renumbered, shown_numbers
 from app.chat.progress import PhaseView
@@ -61,12 +62,14 @@ class AnswerView(QWidget):
         opened: a source or citation mark was chosen (argument: StoredCitation).
         link: another link was chosen (argument: address).
         regenerate, go_on: the reader asked for another answer, or for the rest of this one.
+        read_rest: the reader wants the pages read that this answer does not rest on.
     """
 
     opened = Signal(object)
     link = Signal(str)
     regenerate = Signal()
     go_on = Signal()
+    read_rest = Signal()
 
     def __init__(self, theme: Theme, message: Message, is_last: bool = False) -> None:
         super().__init__()
@@ -171,6 +174,10 @@ class AnswerView(QWidget):
             sources = Sources(self._theme, message.citations, numbers)
             sources.opened.connect(self.opened)
             self._foot.addWidget(sources)
+        if message.report is not None and message.report.coverage:
+            note = CoverageNote(message.report, is_last)
+            note.read_rest.connect(self.read_rest)
+            self._foot.addWidget(note)
         unfinished = state_words(message)
         if unfinished:
             self._foot.addWidget(label(unfinished, "warn"))
@@ -183,7 +190,9 @@ class AnswerView(QWidget):
             row.addWidget(button("Continue", self.go_on.emit))
         row.addWidget(self._tool("copy", "Copy the answer", self._copy))
         if is_last:
-            row.addWidget(self._tool("regenerate", "Answer again (Ctrl+R)", self.regenerate.emit))
+            told = message.report is not None and message.report.mode == "catalogue"
+            again = "Ask the model instead (Ctrl+R)" if told else "Answer again (Ctrl+R)"
+            row.addWidget(self._tool("regenerate", again, self.regenerate.emit))
         if message.report is not None:
             words = (report_line(message.report), saved_words(message.report))
             line = label(_unbroken(", ".join(part for part in words if part)), "muted")

@@ -18,6 +18,9 @@ def price_words(price: Price, has_text: bool) -> str:
     """`1,240 new tokens, ~3 s; 3,100 of 8,192 used`."""
     if not has_text:
         return f"{count(price.total - price.passage_tokens)} of {count(price.context)} used"
+    if price.mode == "survey":
+        wait = f", {about(price.seconds)} and the notes" if price.seconds is not None else ""
+        return f"reads all of it: about {plural(price.new_tokens, 'token')}{wait}"
     used = f"{count(price.total)} of {count(price.context)} used"
     wait = f", {about(price.seconds)}" if price.seconds is not None else ""
     bound = "up to " if price.passage_tokens else ""

@@ -31,7 +31,7 @@ class PhaseView(QWidget):
         if phase.phase != self._phase:
             self._phase, self._begun_at = phase.phase, phase.done
             self._clock.start()
-        counted = phase.phase in ("reading", "restoring") and phase.total > 0
+        counted = phase.phase in ("reading", "restoring", "surveying") and phase.total > 0
         self._text.setText(phase_words(phase, self._speed(phase) if counted else 0.0))
         self._bar.setVisible(counted)
         if counted:

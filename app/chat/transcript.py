@@ -35,6 +35,7 @@ class Transcript(QScrollArea):
     link = Signal(str)
     regenerate = Signal()
     go_on = Signal()
+    read_rest = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -128,6 +129,11 @@ class Transcript(QScrollArea):
         return not self._views and not self._older
 
     @property
+    def last_question(self) -> str:
+        asked = [view.message.text for view in self._views if isinstance(view, QuestionView)]
+        return asked[-1] if asked else ""
+
+    @property
     def answers(self) -> list[AnswerView]:
         return [view for view in self._views if isinstance(view, AnswerView)]
 
@@ -182,6 +188,7 @@ class Transcript(QScrollArea):
         view.link.connect(self.link)
         view.regenerate.connect(self.regenerate)
         view.go_on.connect(self.go_on)
+        view.read_rest.connect(self.read_rest)
         return view
 
     def _append(self, view: QuestionView | AnswerView) -> None:

@@ -36,12 +36,24 @@ def shown_title(title: str) -> str:
 
 def report_line(report: TurnReport) -> str:
     """`18,204 tokens reused (disk), 42 computed, first token 310 ms, 45 tok/s`."""
+    if report.mode == "catalogue":
+        return "From the library's catalogue, without the model"
+    if report.mode == "survey":
+        return survey_line(report)
     times, tokens = report.timings_ms, report.tokens
     parts = [reused_words(report), f"{count(sum(part.tokens for part in tokens.computed))} computed"]
     if times.first_token > 0:
         parts.append(f"first token {duration(times.first_token / 1000)}")
     speed = rate(tokens.generated - 1, times.decode)
     return ", ".join(part for part in [*parts, speed] if part)
+
+
+def survey_line(report: TurnReport) -> str:
+    """`All of it read: 48,210 tokens in 1 min 12 s, 3,020 written`."""
+    times = report.timings_ms
+    taken = duration((times.prefill + times.decode) / 1000)
+    begun = "Read so far" if report.finish_reason == "cancelled" else "All of it read"
+    return f"{begun}: {plural(report.tokens.prompt, 'token')} in {taken}, {count(report.tokens.generated)} written"
 
 
 def reused_words(report: TurnReport) -> str:
@@ -70,6 +82,9 @@ def phase_words(phase: TurnPhase, speed: float = 0.0) -> str:
         return "Looking through the documents"
     if phase.phase == "answering":
         return "Writing"
+    if phase.phase == "surveying":
+        left = f", {about(phase.seconds_left)} left" if phase.seconds_left else ""
+        return f"Reading all of it: step {count(min(phase.done + 1, phase.total))} of {count(phase.total)}{left}"
     verb = "Restoring saved state" if phase.phase == "restoring" else "Reading"
     if not phase.total:
         return verb

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from app.core.records import (
 from engine.messages import TurnFinished
 from rag.coverage import Coverage, not_found_note, says_not_found
 from rag.reading_plan import wants_whole
-from rag.types import Citation, Document, Passage
+from rag.types import Citation, Document, DocumentId, Passage
 
 if TYPE_CHECKING:
     from rag import Library
@@ -91,14 +91,17 @@ def coverage(messages: Sequence[Message], texts: DocumentTexts) -> tuple[PageUse
     return pages_in_context(whole, shown)
 
 
-def with_coverage(report: TurnReport, question: str, answer: Message, documents: Sequence[Document]) -> TurnReport:
+def with_coverage(
+    report: TurnReport, question: str, answer: Message, documents: Sequence[Document], pages: Mapping[DocumentId, range]
+) -> TurnReport:
     """Tells how much was read where the answer may miss something: it found nothing, or it was to be about all.
 
     Args:
         documents: all that the question was about; what of them was read is in the report.
+        pages: of a document, where the question was not about all of it.
     """
     used = {use.document_id: use for use in report.pages_in_context}
-    covered = [_covered(document, used.get(int(document.id))) for document in documents]
+    covered = [_covered(d, used.get(int(d.id)), pages.get(d.id, range(d.pages))) for d in documents]
     unread = sum(len(one.unread) for one in covered)
     told = ""
     if report.mode == "passages" and not used:
@@ -106,14 +109,16 @@ def with_coverage(report: TurnReport, question: str, answer: Message, documents:
     elif says_not_found(answer.text):
         told = not_found_note(covered)
     elif unread and wants_whole(question):
-        read, pages = sum(len(one.read) for one in covered), sum(one.pages for one in covered)
-        told = f"This answer rests on {read:,} of {pages:,} pages."
+        read, all_pages = sum(len(one.read) for one in covered), sum(one.pages for one in covered)
+        told = f"This answer rests on {read:,} of {all_pages:,} pages."
     return replace(report, coverage=told, unread=unread if told else 0)
 
 
-def _covered(document: Document, use: PageUse | None) -> Coverage:
-    pages = use.pages if use else ()
-    return Coverage(document.id, document.name, document.pages, pages, document.unreadable_pages)
+def _covered(document: Document, use: PageUse | None, inside: range) -> Coverage:
+    """Counted from the first page that the question was about."""
+    read = tuple(page - inside.start for page in (use.pages if use else ()) if page in inside)
+    unreadable = tuple(page - inside.start for page in document.unreadable_pages if page in inside)
+    return Coverage(document.id, document.name, len(inside), read, unreadable)
 
 
 def report_of(

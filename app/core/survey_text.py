@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from app.core.survey_plan import SurveyPart, SurveyPlan, says_nothing
 
+NOT_BORNE_OUT = "; these pages do not bear this out"
 TOGETHER_HEAD = "**All together**"
 
 
-def part_text(part: SurveyPart, note: str, only: bool = False) -> str:
-    """What was found in a part, under its title and pages; page numbers are the application's. `only`: there is no
-    other part."""
-    if only:
-        return f"{note.strip()}\n\n"
-    head = f"**{part.title}** ({part.pages})" if part.title else f"**{part.pages.capitalize()}**"
+def part_text(part: SurveyPart, note: str, borne_out: bool) -> str:
+    """What was found in a part, under its title and pages; page numbers are the application's."""
+    doubt = "" if borne_out else NOT_BORNE_OUT
+    head = f"**{part.title}** ({part.pages}{doubt})" if part.title else f"**{part.pages.capitalize()}**{doubt}"
     return f"{head}\n\n{note.strip()}\n\n"
 
 
-def shown_notes(plan: SurveyPlan, notes: Mapping[int, str]) -> str:
-    """All parts that said something so far, in reading order."""
+def shown_notes(plan: SurveyPlan, notes: Mapping[int, str], borne_out: Collection[int]) -> str:
+    """All parts that said something so far, in reading order; `borne_out`: steps whose note their pages support."""
     return "".join(
-        part_text(part, notes[step], len(plan.parts) == 1)
+        part_text(part, notes[step], step in borne_out)
         for step, part in enumerate(plan.parts)
         if step in notes and not says_nothing(notes[step])
     )
@@ -34,4 +33,6 @@ def closing_text(plan: SurveyPlan, notes: Mapping[int, str], together: str) -> s
         parts = "the only part" if silent == 1 else f"all {silent:,} parts"
         return f"Nothing about it was found in {parts} read."
     rest = f"\n\n{silent:,} of {len(plan.parts):,} parts say nothing about it." if silent else ""
+    if not together.strip() and len(plan.parts) - silent > 1:
+        return f"No two of these notes are borne out by their pages, so nothing is put together.{rest}"
     return (f"{TOGETHER_HEAD}\n\n{together.strip()}" if together.strip() else "") + rest

@@ -61,12 +61,14 @@ class Survey:
     generated: int = 0
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
+    _borne_out: set[int] = field(default_factory=set)
     _begun: float = field(default_factory=time.monotonic)
     _at_start: int = 0
 
     def run(self, question: Message, continued: bool) -> WorkspaceEvent:
         """Reads what is left. A stop keeps what came so far."""
         self._at_start = len(self.notes)
+        self._borne_out = {step for step in self.notes if self._bears_out(step)}
         started = TurnStarted(self.job.turn, self.job.conversation, question, self.answer, continued)
         self.services.emit(started)
         try:
@@ -92,21 +94,34 @@ class Survey:
             passages = self._passages(part)
             text = self._ask(part_prompt(self.model.chat, self.plan, passages), NOTE_TOKENS, step)
             return renumbered(text, part.first_marker, len(passages))
-        told = [(title, note) for title, note in self._joined(step) if not says_nothing(note)]
-        if len(told) < 2:
-            return told[0][1] if told else ""
+        told = self._joined(step)
         last = step == self.plan.steps - 1
+        if len(told) < 2:
+            return told[0][1] if told and not last else ""
         most = self.services.settings().sampling.max_tokens if last else NOTE_TOKENS
         return self._ask(joined_prompt(self.model.chat, self.plan.question, told), most, step)
 
     def _joined(self, step: int) -> list[tuple[str, str]]:
-        """(title, note) of the group that a later step puts together."""
+        """(title, note) of the group that a later step puts together: those that say something true."""
         before, first = 0, len(self.plan.parts)
         for groups in self.plan.rounds:
             if step < first + len(groups):
-                return [(self._title(before + n), self.notes[before + n]) for n in groups[step - first]]
+                steps = [before + n for n in groups[step - first]]
+                return [(self._title(n), self.notes[n]) for n in steps if self._counts(n)]
             before, first = first, first + len(groups)
         raise AssertionError("the plan has no such step")
+
+    def _counts(self, step: int) -> bool:
+        return not says_nothing(self.notes[step]) and (step >= len(self.plan.parts) or step in self._borne_out)
+
+    def _bears_out(self, step: int) -> bool:
+        """The part's own pages support at least something of its note."""
+        if step >= len(self.plan.parts) or says_nothing(self.notes[step]):
+            return False
+        part = self.plan.parts[step]
+        numbered = dict(enumerate(self._passages(part), part.first_marker))
+        found = cite_answer(self.notes[step], numbered, self.services.library())
+        return any(citation.verified != "not_found" for citation in found)
 
     def _title(self, step: int) -> str:
         return self.plan.parts[step].title if step < len(self.plan.parts) else ""
@@ -155,10 +170,12 @@ class Survey:
     def _take(self, step: int, note: str) -> None:
         """Stores a note, shows it, and stores the answer so far with its citations."""
         self.notes[step] = note
+        if self._bears_out(step):
+            self._borne_out.add(step)
         store = self.services.store()
         store.surveys.keep_note(self.answer.id, step, note)
         if step < len(self.plan.parts) and not says_nothing(note):
-            self._show(shown_notes(self.plan, self.notes))
+            self._show(shown_notes(self.plan, self.notes, self._borne_out))
 
     def _show(self, text: str) -> None:
         job = self.job
@@ -170,7 +187,7 @@ class Survey:
 
     def _end(self, state: str) -> WorkspaceEvent:
         done = state == "complete"
-        text = shown_notes(self.plan, self.notes)
+        text = shown_notes(self.plan, self.notes, self._borne_out)
         if done:
             last = self.notes.get(self.plan.steps - 1, "") if self.plan.rounds else ""
             text = (text + closing_text(self.plan, self.notes, last)).rstrip()

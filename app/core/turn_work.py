@@ -7,6 +7,7 @@ what was answered so far.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,11 +30,11 @@ from app.core.prompt import history
 from app.core.records import Message, MessageId
 from app.core.surveys import begin_survey, go_on_with_survey, survey_of
 from app.core.turn_parts import Request, RunningTurn, TurnServices
-from engine.messages import Cancel, ConversationId, Sampling, Submit, Tokens, TurnFinished
+from engine.messages import Cancel, Sampling, Submit, Tokens, TurnFinished
 from engine.overflow import OverflowWay
 
 if TYPE_CHECKING:
-    from rag import Document
+    from rag import Document, DocumentId
 
 
 class TurnWork:
@@ -212,11 +213,12 @@ class TurnWork:
         store.update_answer(done.id, done.text, done.tokens, done.state, done.reasoning, done.thought_ms)
         return TurnDone(job.turn, job.conversation, self._settled(request, done, finished, stream))
 
-    def _searched(self, conversation: ConversationId) -> list[Document]:
-        """The conversation's documents that can be read."""
-        texts = self._with.planner.texts
-        wanted = self._with.store().get(conversation).document_ids
-        return [texts.document(document) for document in wanted if texts.readable(document)]
+    def _searched(self, request: Request) -> tuple[list[Document], Mapping[DocumentId, range]]:
+        """What the question was about: documents that can be read, and pages where it was not all of one."""
+        planner, conversation = self._with.planner, self._with.store().get(request.answer.conversation)
+        readable = [document for document in conversation.document_ids if planner.texts.readable(document)]
+        searched = planner.scopes.of(conversation.scope, request.messages[-1].text, readable)
+        return [planner.texts.document(document) for document in searched.documents], searched.pages
 
     def _submit(self, job: RunningTurn, request: Request, moved: Moved) -> None:
         submit = Submit(
@@ -243,7 +245,7 @@ class TurnWork:
         pages = coverage(request.messages, texts)
         name = request.model.name
         report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)
-        report = with_coverage(report, request.messages[-1].text, answer, self._searched(answer.conversation))
+        report = with_coverage(report, request.messages[-1].text, answer, *self._searched(request))
         found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
         report = replace(report, difference=found, approximate=finished.approximate)
         answered = [m.created for m in request.messages if m.role == "assistant"]

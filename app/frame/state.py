@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from PySide6.QtCore import QByteArray
+
 from app.core.paths import write_atomically
 
 log = logging.getLogger(__name__)
@@ -57,3 +59,11 @@ def save_state(path: Path, state: WindowState) -> None:
         write_atomically(path, json.dumps(asdict(state)).encode())
     except OSError as error:
         log.warning("window state not saved: %s", error)
+
+
+def text_of(blob: QByteArray) -> str:
+    return bytes(blob.toBase64().data()).decode()
+
+
+def blob_of(text: str) -> QByteArray:
+    return QByteArray.fromBase64(text.encode())

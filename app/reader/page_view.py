@@ -47,6 +47,7 @@ class PageView(QAbstractScrollArea):
         self._images: OrderedDict[tuple[int, int], QImage] = OrderedDict()
         self._marks: Mapping[int, Sequence[QRectF]] = {}
         self._found: Mapping[int, Sequence[QRectF]] = {}
+        self._selected: Mapping[int, Sequence[QRectF]] = {}
         self._zoom = 1.0
         self._fit = True
         self._page = -1
@@ -60,7 +61,7 @@ class PageView(QAbstractScrollArea):
     def show_file(self, file: PdfFile | None) -> None:
         self._file = file
         self._images.clear()
-        self._marks, self._found, self._page = {}, {}, -1
+        self._marks, self._found, self._selected, self._page = {}, {}, {}, -1
         if file is not None:
             file.rendered.connect(self._take)
             file.sizes_known.connect(self._sizes_known)
@@ -76,6 +77,17 @@ class PageView(QAbstractScrollArea):
     def show_found(self, found: Mapping[int, Sequence[QRectF]]) -> None:
         self._found = found
         self.viewport().update()
+
+    def show_selected(self, selected: Mapping[int, Sequence[QRectF]]) -> None:
+        self._selected = selected
+        self.viewport().update()
+
+    def point_on_page(self, place: QPointF) -> tuple[int, QPointF] | None:
+        """Page and point on it, in points from its top left corner, below a place of the viewport."""
+        if self._file is None or not self._file.pages:
+            return None
+        page = self._page_at(self.verticalScrollBar().value() + place.y())
+        return page, (place - self._box(page).topLeft()) / self._scale()
 
     # --- place and zoom ---------------------------------------------------------------------------
     @property
@@ -243,6 +255,7 @@ class PageView(QAbstractScrollArea):
         painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Multiply)
         self._paint_boxes(painter, box.topLeft(), self._found.get(page, ()), "bar_restore", 90)
         self._paint_boxes(painter, box.topLeft(), self._marks.get(page, ()), "highlight", 170)
+        self._paint_boxes(painter, box.topLeft(), self._selected.get(page, ()), "bar_prefill", 90)
         painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceOver)
 
     def _paint_boxes(

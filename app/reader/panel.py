@@ -11,9 +11,10 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.core.errors import UserError, as_user_error
-from app.core.lookups import StoredRange
+from app.core.lookups import Scope, StoredRange
 from app.reader.outline import OutlineView
 from app.reader.page_view import PageView, Place
+from app.reader.selecting import Selecting
 from app.reader.toolbar import ReaderToolbar
 from app.services import Services
 from app.widgets.cards import EmptyState, ErrorCard
@@ -32,9 +33,10 @@ class Visit:
 
 
 class ReaderPanel(QWidget):
-    """Signals: shown (a document came into view; argument: document id)."""
+    """Signals: shown (a document came into view; argument: its id), about (a selection is asked about; Scope)."""
 
     shown = Signal(int)
+    about = Signal(object)
 
     def __init__(self, services: Services) -> None:
         super().__init__()
@@ -47,6 +49,7 @@ class ReaderPanel(QWidget):
         self._found_row = -1
         self._places: dict[int, Place] = {}  # where each document was left
         self.view = PageView(services.theme)
+        self.selecting = Selecting(self.view, lambda: self._file)
         self.toolbar = ReaderToolbar(services.theme)
         self.outline = OutlineView()
         self._stack = QStackedWidget()
@@ -94,8 +97,7 @@ class ReaderPanel(QWidget):
         self._file, self._document = file, document
         if self._wanted[1] is None and not self._wanted[2]:
             self._wanted = (document.id, self._places.get(document.id), ())
-        self.toolbar.name.setText(document.name)
-        self.toolbar.name.setToolTip(document.name)
+        self.toolbar.show_name(document.name)
         self._stack.setCurrentIndex(1)
         self.view.show_file(file)
         file.sizes_known.connect(self._sizes_known)
@@ -108,6 +110,7 @@ class ReaderPanel(QWidget):
     def _drop_file(self) -> None:
         if self._document is not None and self._file is not None:
             self._places[self._document.id] = self.view.place()
+        self.selecting.clear()
         self.view.show_file(None)
         if self._file is not None:
             self._file.close()
@@ -118,8 +121,7 @@ class ReaderPanel(QWidget):
         card = ErrorCard(self._services.theme, as_user_error(error))
         holder = QWidget()
         layout = QVBoxLayout(holder)
-        layout.addWidget(card)
-        layout.addStretch()
+        layout.addWidget(card, 0, Qt.AlignmentFlag.AlignTop)
         if self._stack.count() > 2:
             self._stack.removeWidget(self._stack.widget(2))
         self._stack.addWidget(holder)
@@ -210,6 +212,11 @@ class ReaderPanel(QWidget):
         self._back, self._forward = back, forward
         self._show_history()
 
+    def _ask_about(self, page: int, start: int, count: int) -> None:
+        if self._document is not None and self._file is not None:
+            name = f"the selection on page {self._file.label(page)}"
+            self.about.emit(Scope(name, int(self._document.id), page, page, start, count))
+
     def _show_history(self) -> None:
         self.toolbar.back_button.setEnabled(bool(self._back))
         self.toolbar.forward_button.setEnabled(bool(self._forward))
@@ -253,12 +260,8 @@ class ReaderPanel(QWidget):
 
     # --- building ---------------------------------------------------------------------------------
     def _lay_out(self) -> None:
-        empty = EmptyState(
-            self._services.theme,
-            "document",
-            "No document open",
-            "Double-click one in the library, or click a source.",
-        )
+        hint = "Double-click one in the library, or click a source."
+        empty = EmptyState(self._services.theme, "document", "No document open", hint)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.outline)
         split.addWidget(self.view)
@@ -291,6 +294,7 @@ class ReaderPanel(QWidget):
         view.page_changed.connect(self._page_changed)
         view.zoom_changed.connect(bar.show_zoom)
         self.outline.chosen.connect(self._go_to_page)
+        self.selecting.about.connect(self._ask_about)
         inside = Qt.ShortcutContext.WidgetWithChildrenShortcut
-        for keys, act in (("F3", lambda: self._step_found(1)), ("Shift+F3", lambda: self._step_found(-1))):
-            QShortcut(QKeySequence(keys), self, act).setContext(inside)
+        for keys, way in (("F3", 1), ("Shift+F3", -1)):
+            QShortcut(QKeySequence(keys), self, lambda way=way: self._step_found(way)).setContext(inside)

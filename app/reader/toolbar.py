@@ -69,6 +69,10 @@ class ReaderToolbar(QWidget):
         self.zoom.setVisible(event.size().width() >= NARROW)
         self._fit.setVisible(event.size().width() >= NARROW)
 
+    def show_name(self, name: str) -> None:
+        self.name.setText(name)
+        self.name.setToolTip(name)
+
     def show_page(self, shown_label: str, page: int, pages: int) -> None:
         if not self.page.hasFocus():
             self.page.setText(shown_label)

@@ -25,6 +25,7 @@ _PHASES = {
     "retrieving": "looking",
     "restoring": "restoring",
     "reading": "reading",
+    "surveying": "reading all of it",
     "answering": "writing",
 }
 

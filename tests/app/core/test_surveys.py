@@ -1,5 +1,6 @@
 """Surveys: every part is read, notes are kept, a stop or an end of the process loses none."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,18 @@ SMALL = 1024  # tokens of context, so that the sample document has several parts
 def desk(tmp_path: Path, chat: Any) -> Iterator[Desk]:
     made = Desk(tmp_path, chat, context=SMALL)
     made.document = int(made.library.add(sample_pdf()).id)
-    made.engine.answer = [*made.text_ids("It is thirty days [1]."), made.end]
+    made.engine.answer = lambda turn: [*made.text_ids(quoting(made.engine.decode(turn.tokens.ids))), made.end]
     yield made
     made.close()
+
+
+def quoting(prompt: str) -> str:
+    """What a model says that copies: the first words of the last passage, or that all of it was put together."""
+    marks = list(re.finditer(r"\[(\d+)\] ", prompt))
+    if "notes on the parts" in prompt:
+        return "All rules were put together."
+    passage = prompt[marks[-1].end() :].split("\n\nAnswer from")[0]
+    return f"{' '.join(passage.split()[:14])} [{marks[-1][1]}]."
 
 
 def begin(desk: Desk, **changes: Any) -> Any:
@@ -48,7 +58,7 @@ def test_every_passage_is_read_once_within_the_budget(desk: Desk) -> None:
     assert len(turns) == plan.steps
     assert all(len(turn.tokens) + turn.sampling.max_tokens <= SMALL for turn in turns)
     assert all(turn.conversation != conversation for turn in turns), "behind the conversation the reader looks at"
-    assert done.message.text.endswith("It is thirty days [1].")
+    assert done.message.text.endswith("**All together**\n\nAll rules were put together.")
     assert done.message.report.mode == "survey"
 
 
@@ -58,9 +68,9 @@ def test_the_answer_names_pages_and_cites_in_one_numbering(desk: Desk) -> None:
     plan = desk.store.surveys.plan(message.id)
     second = plan.parts[1]
     assert f"({second.pages})" in message.text
-    assert f"[{second.first_marker}]" in message.text
-    numbers = {citation.marker for citation in message.citations}
-    assert second.first_marker in numbers
+    last = second.first_marker + len(second.passage_ids) - 1
+    assert f"[{last}]" in message.text
+    assert last in {citation.marker for citation in message.citations if citation.verified == "exact"}
     history = desk.engine.decode(message.tokens.ids)
     assert "[" not in history, "later questions never see numbers of passages that are not in their context"
 
@@ -113,10 +123,20 @@ def test_parts_that_say_nothing_are_counted_and_not_shown(desk: Desk) -> None:
     assert len(desk.engine.submitted) == len(plan.parts), "nothing is put together"
 
 
+def test_a_note_that_its_pages_do_not_bear_out_is_marked_and_left_out_of_the_end(desk: Desk) -> None:
+    desk.engine.answer = [*desk.text_ids("Penguins swim across the Atlantic twice [1]."), desk.end]
+    begin(desk)
+    message = desk.end_of_turn().message
+    plan = desk.store.surveys.plan(message.id)
+    assert message.text.count("these pages do not bear this out") == len(plan.parts)
+    assert "All together" not in message.text
+    assert len(desk.engine.submitted) == len(plan.parts)
+
+
 def test_partial_results_are_seen_while_it_runs(desk: Desk) -> None:
     begin(desk)
     shown = desk.until(TurnText)
-    assert "It is thirty days" in shown.delta
+    assert shown.delta.startswith("**")
     phase = desk.until(TurnPhase)
     assert (phase.phase, phase.done) == ("surveying", 1)
     assert phase.seconds_left is not None

@@ -58,7 +58,7 @@ class Handle:
 class ScriptedEngine:
     """Answers a Submit with the ids of `answer`, then `ending`; holds after `hold_after` ids until cancelled."""
 
-    answer: Sequence[int]
+    answer: Sequence[int] | Callable[[Submit], Sequence[int]]
     emit: Callable[[Any], None]
     hold_after: int | None = None
     ending: str = "stop"
@@ -77,7 +77,8 @@ class ScriptedEngine:
         return ()
 
     def _run(self, turn: Submit) -> None:
-        ids, name = list(self.answer), (turn.turn, turn.conversation)
+        answer = self.answer(turn) if callable(self.answer) else self.answer
+        ids, name = list(answer), (turn.turn, turn.conversation)
         self.emit(TurnRestored(*name, ReusedTokens(memory=turn.history_tokens), 0.0, 0.0))
         ids = ids[: self.hold_after] if self.hold_after is not None else ids
         for token in ids:

@@ -1,0 +1,66 @@
+"""What the Search tab says in words. No widgets."""
+
+from __future__ import annotations
+
+from app.core.lookups import FoundPassage, Lookup
+from app.widgets.format import plural
+
+USE_WORDS = {
+    "new": "in the context as [{marker}]",
+    "known": "in the context before, as [{marker}]",
+    "no room": "left out: no room",
+}
+USE_COLORS = {"new": "good", "known": "good", "no room": "muted"}
+
+
+def head_words(lookup: Lookup) -> list[str]:
+    """How it was searched, a line each."""
+    lines = []
+    if lookup.query:
+        lines.append(f"Searched for: {lookup.query}")
+    if lookup.scope:
+        lines.append(f"In: {lookup.scope}" + (" (named in the question)" if lookup.from_words else ""))
+    if lookup.passages and not lookup.query:
+        lines.append("All of it is in the context; nothing had to be searched.")
+    elif lookup.by_meaning:
+        lines.append("By words and by meaning")
+    elif lookup.passages:
+        lines.append("By words only: no vectors yet")
+    return lines
+
+
+def page_words(found: FoundPassage) -> str:
+    """`p. iv (file page 4)`."""
+    if found.page_label == str(found.page_index + 1):
+        return f"p. {found.page_label}"
+    return f"p. {found.page_label} (file page {found.page_index + 1})"
+
+
+def score_words(found: FoundPassage) -> str:
+    """`words 12.4, meaning 0.61, together 2.93`, or why there is no score."""
+    if found.why == "neighbour":
+        return "next to a better one"
+    if found.why == "scope":
+        return "part of what was chosen"
+    parts = [
+        f"words {found.words:.1f}" if found.words else "",
+        f"meaning {found.vectors:.2f}" if found.vectors else "",
+        f"together {found.score:.2f}",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def use_words(found: FoundPassage, tried: bool) -> str:
+    """`tried`: the query was only tried, so nothing of it is in any context."""
+    return "" if tried else USE_WORDS[found.use].format(marker=found.marker)
+
+
+def nothing_words(lookup: Lookup) -> str:
+    where = f" in {lookup.scope}" if lookup.scope else ""
+    hint = "" if lookup.by_meaning else " Only words were searched: try others, or the document's own."
+    return f"Nothing was found{where}.{hint}"
+
+
+def count_words(lookup: Lookup) -> str:
+    used = sum(1 for found in lookup.passages if found.use != "no room")
+    return f"{plural(len(lookup.passages), 'passage')} found, {used} in the context"
