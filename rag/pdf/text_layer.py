@@ -1,7 +1,8 @@
 """Writes recognised words into a PDF as invisible text over the scan, so that every reader of it finds and marks them.
 
 Run as `python -m rag.pdf.text_layer`; a request is {path, save_as, pages: {index: words of `recognise_worker`},
-memory_bytes}. Frames: done or error. The font has no shapes: a code is a UTF-16 unit (PDF 32000-1, 9.7 and 9.10.3).
+memory_bytes}. Frames: done or error. The shapes of the font are boxes, its codes are UTF-16 units (PDF 32000-1, 9.7 and
+9.10.3).
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 import pypdf
 from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject, TextStringObject
 
+from rag.pdf import box_font
 from rag.pdf.process import lower_limits, private_output, send
 
 FONT = "/PagekeepText"
-WIDTH = 0.5  # of the font size, for each character
+WIDTH = box_font.WIDTH / box_font.UNITS  # of the font size, for each character
 CODES = """/CIDInit /ProcSet findresource begin 12 dict begin begincmap
 /CIDSystemInfo << /Registry (Adobe) /Ordering (UCS) /Supplement 0 >> def
 /CMapName /Adobe-Identity-UCS def /CMapType 2 def
@@ -99,6 +101,7 @@ def _font(writer: pypdf.PdfWriter) -> DictionaryObject:
             "/Descent": NumberObject(0),
             "/CapHeight": NumberObject(1000),
             "/StemV": NumberObject(80),
+            "/FontFile2": _stream(writer, box_font.box_font()),
         }
     )
     descendant = _dictionary(
@@ -109,6 +112,7 @@ def _font(writer: pypdf.PdfWriter) -> DictionaryObject:
             "/CIDSystemInfo": _dictionary({**system, "/Supplement": NumberObject(0)}),
             "/DW": NumberObject(round(1000 * WIDTH)),
             "/FontDescriptor": writer._add_object(descriptor),
+            "/CIDToGIDMap": _stream(writer, b"\0\1" * 65536),
         }
     )
     ranges = "\n".join(f"<{n:02x}00> <{n:02x}ff> <{n:02x}00>" for n in range(256))

@@ -52,11 +52,10 @@ def test_words_are_extracted_where_they_were_put(tmp_path: Path) -> None:
     assert page.text.split() == ["lantern", "図書館", "slanting"]
     document = pypdfium2.PdfDocument(tmp_path / "out.pdf")
     textpage = document[0].get_textpage()
-    first = textpage.get_charbox(0)
-    last = textpage.get_charbox(6)
-    assert first[0] == pytest.approx(100, abs=6)
-    assert last[2] == pytest.approx(160, abs=8)
-    assert 695 < first[1] < first[3] < 715
+    boxes = [textpage.get_charbox(index) for index in range(11)]
+    assert boxes[0] == pytest.approx((100, 700, 100 + 60 / 7, 712), abs=0.3)
+    assert boxes[6] == pytest.approx((160 - 60 / 7, 700, 160, 712), abs=0.3)
+    assert boxes[10] == pytest.approx((200, 700, 215, 712), abs=0.3)  # no font at hand need have its letter
     document.close()
 
 
@@ -98,6 +97,11 @@ def test_a_scan_becomes_text_that_can_be_cited(library: Library, tmp_path: Path,
     start = passage.text.index("lantern")
     (place,) = library.ranges(passage, start, len("lantern"))
     assert textpage.get_text_range(place.char_start, place.char_count) == "lantern"
+    marked = [textpage.get_charbox(place.char_start + n) for n in (0, place.char_count - 1)]
+    printed = pypdfium2.PdfDocument(tmp_path / "scan.text.pdf")[1].get_textpage()
+    at = printed.get_text_range().index("lantern")
+    for mark, index in zip(marked, (at, at + 6), strict=True):
+        assert mark == pytest.approx(printed.get_charbox(index), abs=4)
     page = library.report(document.id).pages[1]
     assert (page.kind, "recognised" in page.reason) == ("text", True)
     # The other page later, and once more for nothing.
