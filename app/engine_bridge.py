@@ -23,6 +23,7 @@ _SIGNALS: dict[type, str] = {
     core.TurnDone: "turn_done",
     core.TurnError: "turn_error",
     core.TurnWithdrawn: "turn_withdrawn",
+    core.TurnMoved: "turn_moved",
     engine.TurnRestored: "turn_restored",
     core.ConversationChanged: "conversation_changed",
     core.ConversationPurged: "conversation_purged",
@@ -60,6 +61,7 @@ class EngineBridge(QObject):
     turn_done = Signal(object)
     turn_error = Signal(object)
     turn_withdrawn = Signal(object)
+    turn_moved = Signal(object)
     turn_restored = Signal(object)
     conversation_changed = Signal(object)
     conversation_purged = Signal(object)

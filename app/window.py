@@ -122,6 +122,11 @@ class Window(QMainWindow):
         self.conversations.select(conversation.id)
         self.chat.composer.editor.setFocus()
 
+    def go_to(self, conversation: Conversation) -> None:
+        """A conversation that was just made."""
+        self.conversations.put(conversation)
+        self.conversations.select(conversation.id)
+
     def open_document(self, document: int) -> None:
         self.tabs.setCurrentIndex(READER)
         self.reader.open(document)

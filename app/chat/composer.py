@@ -9,8 +9,9 @@ from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QKeySequenc
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.aside import LONGEST_EDITED, Aside
+from app.chat.editing import Editing
 from app.chat.meter import Meter
-from app.core.records import Price
+from app.core.records import Message, Price
 from app.widgets.theme import Theme
 
 PRICE_DELAY_MS = 220
@@ -20,9 +21,13 @@ MOST_OF_WINDOW = 0.2
 
 
 class Editor(QPlainTextEdit):
-    """Enter sends unless an input method is composing; Shift+Enter makes a new line; grows with its text."""
+    """Enter sends unless an input method is composing; Shift+Enter makes a new line; grows with its text.
+
+    Up in an empty editor asks for the last question, to edit it.
+    """
 
     send = Signal()
+    last_wanted = Signal()
     focused = Signal(bool)
     long_pasted = Signal(str)
 
@@ -47,6 +52,8 @@ class Editor(QPlainTextEdit):
         )
         if plain_enter and not self._composing:
             self.send.emit()
+        elif event.key() == Qt.Key.Key_Up and self.document().isEmpty() and not self._composing:
+            self.last_wanted.emit()
         else:
             super().keyPressEvent(event)
 
@@ -103,12 +110,14 @@ class Composer(QWidget):
     stopped: the reader stops the running answer.
     price_wanted: the draft settled; its price should be shown (argument: text).
     draft_changed: the draft settled and should be kept (argument: text).
+    priced: a price is shown (arguments: Price or None, whether there is a text).
     """
 
     sent = Signal(str)
     stopped = Signal()
     price_wanted = Signal(str)
     draft_changed = Signal(str)
+    priced = Signal(object, bool)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -116,6 +125,8 @@ class Composer(QWidget):
         self._running = False
         self._blocked = ""
         self._too_long = False
+        self.editing = Editing(theme)
+        self.editing.cancelled.connect(self.end_edit)
         self.aside = Aside(theme)
         self.aside.changed.connect(self._changed)
         self.editor = Editor()
@@ -151,6 +162,17 @@ class Composer(QWidget):
         self._price_timer.start()
         self._show_button()
 
+    def begin_edit(self, message: Message) -> None:
+        """The question is written again; the draft comes back afterwards."""
+        draft = self.editing.draft if self.editing.message is not None else self.text()
+        self.editing.begin(message, draft)
+        self.show_draft(message.text)
+        self.editor.setFocus()
+
+    def end_edit(self) -> None:
+        if self.editing.message is not None:
+            self.show_draft(self.editing.end())
+
     def take_unsaved_draft(self) -> str | None:
         """The draft when it has not been handed over yet, None otherwise."""
         if not self._draft_timer.isActive():
@@ -172,6 +194,7 @@ class Composer(QWidget):
         self._too_long = price is not None and price.overflow and has_text
         self.meter.show_price(price, has_text)
         self._show_button()
+        self.priced.emit(price, has_text)
 
     def price_again(self) -> None:
         self._price_timer.start()
@@ -185,6 +208,7 @@ class Composer(QWidget):
         outside = QVBoxLayout(self._box)
         outside.setContentsMargins(8, 4, 6, 4)
         outside.setSpacing(0)
+        outside.addWidget(self.editing)
         outside.addWidget(self.aside)
         outside.addLayout(inside)
         layout = QVBoxLayout(self)
@@ -195,7 +219,8 @@ class Composer(QWidget):
 
     def _changed(self) -> None:
         self._price_timer.start()
-        self._draft_timer.start()
+        if self.editing.message is None:
+            self._draft_timer.start()
         self._show_button()
 
     def _press(self) -> None:
@@ -209,7 +234,8 @@ class Composer(QWidget):
         if not text or self._running or self._why_not():
             return
         self._draft_timer.stop()
-        self.show_draft("")
+        if self.editing.message is None:
+            self.show_draft("")
         self.sent.emit(text)
 
     def _show_button(self) -> None:

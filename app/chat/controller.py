@@ -1,4 +1,7 @@
-"""What happens in the chat: choosing conversations, sending, streaming, stopping. One short method per action."""
+"""What happens in the chat: choosing conversations, sending, streaming, stopping. One short method per action.
+
+Over 300 lines: the one owner of which conversation is on the screen and what runs in it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,16 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.draft import Draft, not_yet
 from app.chat.live import LiveTurns
+from app.chat.overflow import PASSAGES
 from app.chat.panel import ChatPanel
+from app.chat.revising import Revising
 from app.core import events
+<<<<<<< HEAD
 from app.core.errors import UserError, as_user_error
 from app.core.lookups import Scope
+=======
+from app.core.errors import DoesNotFit, UserError, as_user_error
+>>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
 from app.core.records import Conversation, Message, Mode
 from app.services import Services
 from engine.messages import ConversationId, TurnId
@@ -25,11 +34,13 @@ class ChatController(QObject):
     changed: the shown conversation's title, documents or mode changed (argument: Conversation).
     opened: messages of a conversation are on the screen (arguments: id, tuple of messages).
     turn_ended: a turn is over (argument: conversation id).
+    moved: the shown conversation goes on in another, or was forked (argument: the new Conversation).
     """
 
     changed = Signal(object)
     opened = Signal(str, object)
     turn_ended = Signal(str)
+    moved = Signal(object)
 
     def __init__(self, services: Services, panel: ChatPanel, names: Names) -> None:
         super().__init__(panel)
@@ -42,6 +53,9 @@ class ChatController(QObject):
         self.conversation: Conversation | None = None
         self.on_screen: ConversationId | None = None  # whose messages the transcript holds
         self.live = LiveTurns()
+        self._to_ask: dict[ConversationId, str] = {}  # questions that wait until their conversation is shown
+        self._stale: set[ConversationId] = set()  # a running turn has changed what is in the context
+        self.revising = Revising(services, panel, lambda: self.conversation)
         self._connect()
 
     # --- choosing ---------------------------------------------------------------------------------
@@ -94,6 +108,8 @@ class ChatController(QObject):
         self._panel.composer.show_draft(conversation.draft)
         self._panel.transcript.restore_place(self._places.get(conversation.id))
         self.opened.emit(conversation.id, messages)
+        if (question := self._to_ask.pop(conversation.id, None)) is not None:
+            self.send(question)
 
     def _show_messages(self, messages: Sequence[Message]) -> None:
         live = self.live.get(self.conversation.id if self.conversation else None)
@@ -119,10 +135,30 @@ class ChatController(QObject):
             self._panel.show_conversation(self.conversation, documents)
 
     # --- turns ------------------------------------------------------------------------------------
-    def send(self, text: str) -> None:
-        if self.conversation is not None:
-            id = self.conversation.id
-            self._start(text, lambda: self._workspace.ask(id, text))
+    def send(self, text: str, way: str | None = None) -> None:
+        """`way`: how to go on where the conversation is full."""
+        if self.conversation is None:
+            return
+        id, edited = self.conversation.id, self._panel.composer.editing.message
+        self._panel.clear_ways()
+        if edited is not None:
+            self._panel.composer.end_edit()
+            self._panel.transcript.cut_from(edited.id)
+            self._stale.add(id)
+            self._start(text, lambda: self._workspace.edit(id, edited.id, text))
+            return
+        if way is not None:
+            self._stale.add(id)
+        self._start(text, lambda: self._workspace.ask(id, text, way))
+
+    def send_by(self, way: str) -> None:
+        """The question in the composer, by a way out of the full context."""
+        text = self._panel.composer.text().strip()
+        if way == PASSAGES:
+            self.set_mode("passages")
+        elif text:
+            self._panel.composer.show_draft("")
+            self.send(text, way)
 
     def read_rest(self) -> None:
         """The last question again, over the pages that its answer does not rest on."""
@@ -147,7 +183,9 @@ class ChatController(QObject):
 
     def stop(self) -> None:
         live = self.live.get(self.conversation.id if self.conversation else None)
-        if live is not None and live.turn is not None:
+        if live is None:
+            self._panel.composer.end_edit()
+        elif live.turn is not None:
             self._services.tasks.read(lambda: self._workspace.cancel(live.turn))
 
     def _start(self, question: str | None, call: Callable[[], TurnId]) -> None:
@@ -184,6 +222,9 @@ class ChatController(QObject):
             transcript.show_phase(live.phase)
         self._panel.show_empty(False)
         self._panel.composer.set_running(True)
+        if event.conversation in self._stale:
+            self._stale.discard(event.conversation)
+            self.reload()
 
     def _phase(self, event: events.TurnPhase) -> None:
         self.live.show_phase(event)
@@ -200,6 +241,14 @@ class ChatController(QObject):
         if self._is_shown(event.conversation):
             self._panel.transcript.finish(event.message)
         self._ended(event.conversation)
+
+    def _moved(self, event: events.TurnMoved) -> None:
+        """A full conversation goes on in a new one; its question is asked there."""
+        self.live.end(event.conversation)
+        self._to_ask[event.target.id] = event.question
+        self._ended(event.conversation)
+        if self._is_shown(event.conversation):
+            self.moved.emit(event.target)
 
     def _withdrawn(self, event: events.TurnWithdrawn) -> None:
         self._give_back(event.conversation)
@@ -218,15 +267,24 @@ class ChatController(QObject):
     def _refused(self, conversation: ConversationId, error: UserError) -> None:
         """Nothing was stored: the question is the draft again, with the reason above it."""
         self._give_back(conversation)
-        if self._is_shown(conversation):
+        if self._is_shown(conversation) and isinstance(error, DoesNotFit) and error.ways:
+            self._panel.show_ways(error.over_by, error.ways, True, error.whole)
+        elif self._is_shown(conversation):
             self._panel.show_error(error)
         else:
             self._services.toasts.say(f"{error.what} {error.next}")
 
+    def reload(self) -> None:
+        """The messages of the shown conversation anew, a running turn included."""
+        if self.on_screen is not None:
+            self._read_again(self.on_screen, "")
+
     def _give_back(self, conversation: ConversationId) -> None:
         live = self.live.end(conversation)
+        self._stale.discard(conversation)
         if self._is_shown(conversation) and self.conversation is not None:
             question = live.question.text if live is not None and live.question is not None else ""
+<<<<<<< HEAD
             self._services.tasks.read(
                 self._reading(conversation), lambda loaded: self._after_return(loaded, question)
             )
@@ -235,11 +293,25 @@ class ChatController(QObject):
     def _reading(self, conversation: ConversationId) -> Callable[[], Loaded]:
         store = self._workspace
         return lambda: (store.conversations.get(conversation), store.conversations.messages(conversation))
+=======
+            self._read_again(conversation, question)
+        self._ended(conversation)
+
+    def _read_again(self, conversation: ConversationId, question: str) -> None:
+        """`question`: goes back into the empty composer."""
+        store = self._workspace
+        self._services.tasks.read(
+            lambda: (store.conversations.get(conversation), store.conversations.messages(conversation)),
+            lambda loaded: self._after_return(loaded, question),
+        )
+>>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
 
     def _after_return(self, loaded: Loaded, question: str) -> None:
         conversation, messages = loaded
         if self._is_shown(conversation.id):
             self._show_messages(messages)
+            self._panel.composer.price_again()
+            self.opened.emit(conversation.id, messages)
             if question and not self._panel.composer.text():
                 self._panel.composer.show_draft(question)
 
@@ -290,6 +362,10 @@ class ChatController(QObject):
         bus.turn_done.connect(self._done)
         bus.turn_error.connect(self._error)
         bus.turn_withdrawn.connect(self._withdrawn)
+        bus.turn_moved.connect(self._moved)
+        panel.way_chosen.connect(self.send_by)
+        self.revising.reload.connect(self.reload)
+        self.revising.forked.connect(self.moved)
         panel.composer.sent.connect(self.send)
         panel.composer.stopped.connect(self.stop)
         panel.header.mode_chosen.connect(self.set_mode)

@@ -53,8 +53,10 @@ class Draft(QObject):
             return
         self._number += 1
         number = self._number
+        edited = self._composer.editing.message
+        instead_of = edited.id if edited is not None else None
         self._services.tasks.read(
-            lambda: workspace.price(conversation, text), lambda price: self._show(number, price), not_yet
+            lambda: workspace.price(conversation, text, instead_of), lambda price: self._show(number, price), not_yet
         )
 
     def _show(self, number: int, price: Price) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.coverage import CoverageNote
 from app.chat.markdown import mark_citations
@@ -24,11 +24,18 @@ from app.widgets.cards import ErrorCard, button, label
 from app.widgets.format import plural
 from app.widgets.theme import Theme
 
+DIMMED = 0.5
 LONGEST_SHOWN = 3000  # characters of a question; the rest is said in numbers
 
 
 class QuestionView(QWidget):
-    """A question, as it was typed; of a very long one the beginning."""
+    """A question, as it was typed; of a very long one the beginning.
+
+    Signals:
+        menu_wanted: what can be done with it (arguments: the view, a point on the screen).
+    """
+
+    menu_wanted = Signal(object, QPoint)
 
     def __init__(self, theme: Theme, message: Message) -> None:
         super().__init__()
@@ -52,7 +59,13 @@ class QuestionView(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 6, 0, 6)
         layout.addStretch(1)
+        self.more = more_button(theme, "What can be done with this question", self)
+        layout.addWidget(self.more, 0, Qt.AlignmentFlag.AlignVCenter)
         layout.addWidget(bubble, 5)
+        dim(self, not message.in_context)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.menu_wanted.emit(self, event.globalPos())
 
 
 class AnswerView(QWidget):
@@ -62,14 +75,22 @@ class AnswerView(QWidget):
         opened: a source or citation mark was chosen (argument: StoredCitation).
         link: another link was chosen (argument: address).
         regenerate, go_on: the reader asked for another answer, or for the rest of this one.
+<<<<<<< HEAD
         read_rest: the reader wants the pages read that this answer does not rest on.
+=======
+        menu_wanted: as QuestionView.menu_wanted.
+>>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
     """
 
     opened = Signal(object)
     link = Signal(str)
     regenerate = Signal()
     go_on = Signal()
+<<<<<<< HEAD
     read_rest = Signal()
+=======
+    menu_wanted = Signal(object, QPoint)
+>>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
 
     def __init__(self, theme: Theme, message: Message, is_last: bool = False) -> None:
         super().__init__()
@@ -92,6 +113,11 @@ class AnswerView(QWidget):
         self.setAccessibleName("Answer")
         self._show_text(message)
         self._show_foot(message, is_last)
+        dim(self, not message.in_context)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        if self._phase is None:
+            self.menu_wanted.emit(self, event.globalPos())
 
     # --- a running answer -------------------------------------------------------------------------
     def begin(self) -> None:
@@ -190,9 +216,14 @@ class AnswerView(QWidget):
             row.addWidget(button("Continue", self.go_on.emit))
         row.addWidget(self._tool("copy", "Copy the answer", self._copy))
         if is_last:
+<<<<<<< HEAD
             told = message.report is not None and message.report.mode == "catalogue"
             again = "Ask the model instead (Ctrl+R)" if told else "Answer again (Ctrl+R)"
             row.addWidget(self._tool("regenerate", again, self.regenerate.emit))
+=======
+            row.addWidget(self._tool("regenerate", "Answer again (Ctrl+R)", self.regenerate.emit))
+        row.addWidget(more_button(self._theme, "What can be done with this answer", self))
+>>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
         if message.report is not None:
             words = (report_line(message.report), saved_words(message.report))
             line = label(_unbroken(", ".join(part for part in words if part)), "muted")
@@ -221,6 +252,23 @@ class AnswerView(QWidget):
             if str(citation.marker) == address[5:]:
                 self.opened.emit(citation)
                 return
+
+
+def more_button(theme: Theme, tip: str, view: QuestionView | AnswerView) -> QToolButton:
+    made = QToolButton(icon=theme.icon("more", "faint"), toolTip=tip, iconSize=QSize(16, 16))
+    made.setAccessibleName(tip)
+    made.clicked.connect(lambda: view.menu_wanted.emit(view, made.mapToGlobal(made.rect().bottomLeft())))
+    return made
+
+
+def dim(view: QWidget, dimmed: bool) -> None:
+    """What has left the model's context is there to be read, and looks it."""
+    if dimmed:
+        effect = QGraphicsOpacityEffect(view)
+        effect.setOpacity(DIMMED)
+        view.setGraphicsEffect(effect)
+    else:
+        view.setGraphicsEffect(None)
 
 
 def _unbroken(text: str) -> str:

@@ -62,7 +62,7 @@ class Meter(QWidget):
             Part("new", new, count(new), "bar_prefill"),
         ]
         self._bar.show_parts(parts, price.context)
-        self._warning.setVisible(price.overflow)
+        self._warning.setVisible(price.overflow and not price.ways)  # else a card above says it
         self._warning.setText(_overflow_words(price))
         self._fit()
         set_role(self._words, "bad" if price.overflow else "muted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -10,20 +11,28 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer import Composer
 from app.chat.header import Header
+from app.chat.overflow import OverflowCard
 from app.chat.transcript import Transcript
 from app.core.errors import UserError, as_user_error
-from app.core.records import Conversation
+from app.core.records import Conversation, Price
 from app.models.offer import ModelOffer
 from app.services import Services
 from app.widgets.cards import EmptyState, ErrorCard, button
 from app.widgets.fitting import FittingScroll
 
+if TYPE_CHECKING:
+    from engine.overflow import OverflowOption
+
 _SUGGESTIONS = ("What is this document about?", "List its main points.", "Which terms does it define?")
 
 
 class ChatPanel(QWidget):
-    """Signals: add_wanted, sample_wanted (the reader wants to add PDFs, or to try the sample document)."""
+    """Signals:
+    add_wanted, sample_wanted: the reader wants to add PDFs, or to try the sample document.
+    way_chosen: how to go on in a full conversation (argument: as OverflowCard.chosen).
+    """
 
+    way_chosen = Signal(str)
     add_wanted = Signal()
     sample_wanted = Signal()
 
@@ -45,6 +54,9 @@ class ChatPanel(QWidget):
             self.empty.add_button("Try the sample document", self.sample_wanted.emit),
         )
         self._notices = QVBoxLayout()
+        self._ways: OverflowCard | None = None
+        self._ways_shown: object = None
+        self.composer.priced.connect(self._priced)
         self._middle = QStackedWidget()
         self._lay_out()
 
@@ -86,6 +98,32 @@ class ChatPanel(QWidget):
         card.dismissed.connect(self.clear_errors)
         self._notices.addWidget(card)
 
+    def show_ways(
+        self, over_by: int, ways: Sequence[OverflowOption], rate_known: bool, whole: bool = False
+    ) -> None:
+        """How to go on in a full conversation, above the composer; the same again changes nothing."""
+        wanted = (over_by, tuple(ways), rate_known, whole)
+        if wanted == self._ways_shown:
+            return
+        self.clear_ways()
+        self._ways_shown = wanted
+        self._ways = OverflowCard(self._theme, over_by, ways, rate_known, whole)
+        self._ways.chosen.connect(self.way_chosen)
+        self._ways_place.addWidget(self._ways)
+
+    def clear_ways(self) -> None:
+        self._ways_shown = None
+        if self._ways is not None:
+            self._ways.hide()
+            self._ways.deleteLater()
+            self._ways = None
+
+    def _priced(self, price: Price | None, has_text: bool) -> None:
+        if price is not None and price.overflow and price.ways and has_text:
+            self.show_ways(price.over_by, price.ways, price.seconds is not None, price.mode == "whole" and price.fresh)
+        else:
+            self.clear_ways()
+
     def clear_errors(self) -> None:
         while (item := self._notices.takeAt(0)) is not None:
             if item.widget() is not None:
@@ -118,6 +156,8 @@ class ChatPanel(QWidget):
         self.offer_place = FittingScroll(place, 150)
         self.offer_place.hide()
         self._notices.setContentsMargins(20, 0, 20, 4)
+        self._ways_place = QVBoxLayout()
+        self._ways_place.setContentsMargins(20, 0, 20, 4)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -125,4 +165,5 @@ class ChatPanel(QWidget):
         layout.addWidget(self.offer_place)
         layout.addWidget(self._middle, 1)
         layout.addLayout(self._notices)
+        layout.addLayout(self._ways_place)
         layout.addWidget(self.composer)

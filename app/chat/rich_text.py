@@ -58,6 +58,7 @@ class RichText(QTextBrowser):
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
         self.setAcceptDrops(False)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # the message around it has one
         self.document().setDocumentMargin(0)
         self.document().setIndentWidth(22)
         self.document().setDefaultStyleSheet(prose_css(theme))

@@ -36,10 +36,11 @@ class ThoughtView(QWidget):
         self._toggle = QToolButton(checkable=True, iconSize=QSize(12, 12))
         self._toggle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._toggle.setToolTip("Show or hide the model's reasoning; it is no part of the answer")
+        self._toggle.setProperty("kind", "fold")
         self._toggle.clicked.connect(self._choose)
         self._body: RichText | None = None  # made when it is first unfolded
         self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 4)
+        self._column.setContentsMargins(0, 0, 0, 8)
         self._column.setSpacing(4)
         self._column.addWidget(self._toggle, 0, Qt.AlignmentFlag.AlignLeft)
         self.hide()

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.chat.live import PENDING_QUESTION
 from app.chat.message_view import AnswerView, QuestionView
 from app.chat.numbers import renumbered
 from app.core.errors import UserError
 from app.core.events import Part, TurnPhase
-from app.core.records import Message
+from app.core.records import Message, MessageId
 from app.widgets.announce import announce
+from app.widgets.cards import button, label
+from app.widgets.format import plural
 from app.widgets.theme import Theme
 
 COLUMN_WIDTH = 820
@@ -29,13 +31,20 @@ AT_BOTTOM = 6
 
 
 class Transcript(QScrollArea):
-    """Signals: those of AnswerView, for the newest answer."""
+    """Signals: those of AnswerView, for the newest answer; menu_wanted: for all messages; bring_back: the turns that
+    left the context last are wanted in it again.
+    """
 
     opened = Signal(object)
     link = Signal(str)
     regenerate = Signal()
     go_on = Signal()
+<<<<<<< HEAD
     read_rest = Signal()
+=======
+    menu_wanted = Signal(object, QPoint)
+    bring_back = Signal()
+>>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -54,6 +63,14 @@ class Transcript(QScrollArea):
         self._column.setSpacing(4)
         self._column.addStretch(1)
         self.setWidget(self._page)
+        self._left = QWidget()
+        self._left_words = label("", "muted", wrap=False)
+        row = QHBoxLayout(self._left)
+        row.addWidget(self._left_words)
+        row.addWidget(button("Bring back", self.bring_back.emit, "flat", "Into the context again; it may be full then"))
+        row.addStretch(1)
+        self._left.hide()
+        self._column.insertWidget(0, self._left)
         self._jump = QPushButton("Newest", self, icon=theme.icon("down"))
         self._jump.setToolTip("Jump to the newest message (Ctrl+End)")
         self._jump.clicked.connect(self.jump_to_newest)
@@ -75,11 +92,12 @@ class Transcript(QScrollArea):
         for message in messages[split:]:
             self._append(self._make(message))
         self._mark_last()
+        self._show_left(messages)
         if self._older:
             self._idle.start()
 
     def add_question(self, message: Message) -> None:
-        self._append(QuestionView(self._theme, message))
+        self._append(self._make(message))
         self.jump_to_newest()
 
     def confirm_question(self, message: Message) -> None:
@@ -90,7 +108,7 @@ class Transcript(QScrollArea):
                     view.message = message
                     return
                 break
-        self._append(QuestionView(self._theme, message))
+        self._append(self._make(message))
 
     def begin_answer(self, message: Message, text: str = "", reasoning: str = "") -> None:
         """A running answer with its text so far; it replaces an answer to the same question."""
@@ -123,6 +141,22 @@ class Transcript(QScrollArea):
             self._live.finish(message)
             self._live.fail(error, retry)
             self._live = None
+
+    def cut_from(self, message: MessageId) -> None:
+        """Takes that message and all behind it off the screen."""
+        places = [place for place, view in enumerate(self._views) if view.message.id == message]
+        for view in self._views[places[0] :] if places else []:
+            self._remove(view)
+
+    def message_before(self) -> Message | None:
+        """The newest question on the screen."""
+        asked = [view.message for view in self._views if isinstance(view, QuestionView)]
+        return asked[-1] if asked else None
+
+    def is_last(self, view: QuestionView | AnswerView) -> bool:
+        """Nothing is asked behind it."""
+        behind = self._views[self._views.index(view) + 1 :]
+        return not any(isinstance(later, QuestionView) for later in behind)
 
     @property
     def is_empty(self) -> bool:
@@ -180,10 +214,13 @@ class Transcript(QScrollArea):
     # --- widgets ----------------------------------------------------------------------------------
     def _make(self, message: Message) -> QuestionView | AnswerView:
         if message.role == "user":
-            return QuestionView(self._theme, message)
+            view = QuestionView(self._theme, message)
+            view.menu_wanted.connect(self.menu_wanted)
+            return view
         return self._connected(AnswerView(self._theme, message))
 
     def _connected(self, view: AnswerView) -> AnswerView:
+        view.menu_wanted.connect(self.menu_wanted)
         view.opened.connect(self.opened)
         view.link.connect(self.link)
         view.regenerate.connect(self.regenerate)
@@ -206,11 +243,19 @@ class Transcript(QScrollArea):
             self._from_bottom = bar.maximum() - bar.value()
         view = self._make(self._older.pop())
         self._views.insert(0, view)
-        self._column.insertWidget(0, view)
+        self._column.insertWidget(1, view)
         self._page.layout().activate()
         if not self._older:
             self._idle.stop()
         QTimer.singleShot(0, self, self._let_go)
+
+    def _show_left(self, messages: Sequence[Message]) -> None:
+        """A line at the top says how much has left the context; what has is dimmed."""
+        left = sum(not message.in_context for message in messages)
+        self._left.setVisible(bool(left))
+        self._left_words.setText(
+            f"{plural(left, 'message')} {'has' if left == 1 else 'have'} left the model's context (dimmed)."
+        )
 
     def _let_go(self) -> None:
         self._from_bottom = None

@@ -19,6 +19,7 @@ def check_fits(plan: Plan, ways: Callable[[], tuple[OverflowOption, ...]] = tupl
             advice(plan),
             bool(plan.addition.documents),
             ways(),
+            plan.over_by,
         )
 
 

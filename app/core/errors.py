@@ -33,8 +33,11 @@ class DoesNotFit(UserError):
     `ways`: what can be done about it (engine.overflow.OverflowOption), with prices; empty where it was not asked for.
     """
 
-    def __init__(self, what: str, why: str, next: str, whole: bool, ways: tuple[OverflowOption, ...] = ()) -> None:
+    def __init__(
+        self, what: str, why: str, next: str, whole: bool, ways: tuple[OverflowOption, ...] = (), over_by: int = 0
+    ) -> None:
         super().__init__(what, why, next)
+        self.over_by = over_by
         self.whole = whole
         self.ways = ways
 

@@ -16,7 +16,7 @@ from app.core.exchanges import split_unanswered
 from app.core.heads import head_of_next
 from app.core.planning import Situation
 from app.core.prompt import recompose
-from app.core.records import Message
+from app.core.records import Message, MessageId
 from engine.messages import ConversationId
 
 if TYPE_CHECKING:
@@ -31,14 +31,19 @@ class Histories:
         self._texts = texts
 
     def situation(
-        self, conversation: ConversationId, model: ReadyModel, store_renewed: bool = False
+        self,
+        conversation: ConversationId,
+        model: ReadyModel,
+        store_renewed: bool = False,
+        before: MessageId | None = None,
     ) -> tuple[Situation, int]:
         """The conversation before its next question, and how many leading tokens had KV once.
 
-        `store_renewed`: ids made anew are stored; only for the process that holds the lease.
+        `store_renewed`: ids made anew are stored; only for the process that holds the lease. `before`: as it was
+        before that message.
         """
         store = self._store()
-        stored = store.messages(conversation)
+        stored = tuple(m for m in store.messages(conversation) if before is None or m.id < before)
         messages = tuple(message for message in stored if message.in_context)
         identity, computed = store.computed(conversation)
         if identity != model.identity:

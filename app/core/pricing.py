@@ -44,4 +44,5 @@ def price_of(plan: Plan, quote: Quote, ways: tuple[OverflowOption, ...] = ()) ->
         over_by=plan.over_by,
         mode=plan.mode,
         ways=ways,
+        fresh=bool(plan.addition.documents),
     )

@@ -7,11 +7,13 @@ indices into Python strings.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NewType
+from typing import TYPE_CHECKING, Any, Literal, NewType
 
 from app.core.lookups import Lookup, Scope, StoredRange
 from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
-from engine.overflow import OverflowOption
+
+if TYPE_CHECKING:
+    from engine.overflow import OverflowOption
 
 MessageId = NewType("MessageId", int)
 Mode = Literal["auto", "whole", "passages", "survey"]
@@ -260,7 +262,7 @@ class Price:
 
     `new_tokens` + `reused_tokens` = `total`; `seconds` is None while this machine's rate is unknown.
     `over_by` > 0 exactly when `overflow`; `what_would_drop` then says what does not fit, else "", and `ways` what
-    can be done.
+    can be done. `fresh`: a document would be placed whole with this question.
     """
 
     new_tokens: int
@@ -276,6 +278,7 @@ class Price:
     over_by: int = 0
     mode: UsedMode = "none"
     ways: tuple[OverflowOption, ...] = ()
+    fresh: bool = False
 
 
 @dataclass(frozen=True)

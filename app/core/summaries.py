@@ -47,6 +47,7 @@ class SummaryWork:
             raise UserError("There is nothing to summarise.", "Nothing was answered yet.", "Shorten the question.")
         text = self._written(job, model, situation)
         target = self._begun(model, situation, text)
+        self._with.store().set_draft(job.conversation, "")
         self._with.emit(ConversationChanged(target))
         return TurnMoved(job.turn, job.conversation, target, question)
 

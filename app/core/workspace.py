@@ -287,12 +287,13 @@ class Workspace:
         """Turns that have not ended, by conversation. Quick, safe on the main thread."""
         return self._turns.running()
 
-    def price(self, conversation: ConversationId, draft: str) -> Price:
-        """What sending `draft` would cost now. Raises UserError when no model is loaded.
+    def price(self, conversation: ConversationId, draft: str, instead_of: MessageId | None = None) -> Price:
+        """What sending `draft` would cost now, or asking it instead of that question. Raises UserError when no model is
+        loaded.
 
         About a millisecond when the documents were counted before, else as long as tokenising them takes.
         """
-        situation, _ = self._histories.situation(conversation, self._gate.current())
+        situation, _ = self._histories.situation(conversation, self._gate.current(), before=instead_of)
         plan = self._planner.plan(situation, draft, look_up=False)
         moved = self.conversations.cuts.moved(conversation)
         quote = self.engine.quote(plan.tokens, moved.shifts, moved.removal)

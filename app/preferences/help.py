@@ -29,6 +29,8 @@ SHORTCUTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("Shift+Enter", "New line"),
             ("Esc", "Stop the answer"),
             ("Ctrl+R", "Answer again"),
+            ("Up", "Edit the last question (in the empty editor)"),
+            ("Menu or Shift+F10", "What can be done with a message (on its … button)"),
             ("Ctrl+L", "Write a question"),
             ("Ctrl+End", "Jump to the newest message"),
         ),

@@ -58,6 +58,9 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("First token", duration(times.first_token / 1000) if times.first_token else ""),
         ("Prefill", _with_rate(computed, computed, times.prefill)),
         ("Decode", _with_rate(tokens.generated, tokens.generated - 1, times.decode)),
+        ("Operations", operations(report)),
+        *((f"Read again ({span.reason})", f"tokens {span.start:,}–{span.stop - 1:,}") for span in report.recomputed()),
+        ("First difference", difference_words(report)),
         ("Restore", duration(times.restore / 1000) if times.restore >= SHOWN_FROM_MS else ""),
         ("Reading avoided", duration(report.saved_ms / 1000) if report.saved_ms > 0 else ""),
         ("Shared with others", plural(tokens.reused.of_which_shared, "token") if tokens.reused.total else ""),
@@ -68,6 +71,33 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("Model", report.model),
     ]
     return [(name, value) for name, value in pairs if value]
+
+
+def operations(report: TurnReport) -> str:
+    """`removed 0.4 ms, recomputed 812 tokens 1.2 s`; empty where the prompt only grew."""
+    parts = [f"removed {small(report.timings_ms.remove)}"] if report.timings_ms.remove > 0 else []
+    again = sum(span.stop - span.start for span in report.recomputed())
+    if again:
+        computed = sum(part.tokens for part in report.tokens.computed)
+        seconds = report.timings_ms.prefill * again / computed / 1000
+        parts.append(f"recomputed {plural(again, 'token')} {duration(seconds)}")
+    if report.approximate:
+        parts.append("approximate")
+    return ", ".join(parts)
+
+
+def small(milliseconds: float) -> str:
+    """Operations take parts of a millisecond."""
+    return f"{milliseconds:.1f} ms" if milliseconds < 10 else duration(milliseconds / 1000)
+
+
+def difference_words(report: TurnReport) -> str:
+    """`message 3, token 12: “ long” → “ deep”`"""
+    found = report.difference
+    if found is None or not report.recomputed():
+        return ""
+    change = "once as prompt, once as answer" if found.roles_differ else f"“{found.expected}” → “{found.found}”"
+    return f"message {found.number}, token {found.index + 1:,}: {change}"
 
 
 def as_json(messages: Sequence[Message]) -> str:

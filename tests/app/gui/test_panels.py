@@ -9,7 +9,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.cache_panel.panel import CachePanel, dropped_words, headline, values
-from app.core.records import Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
+from app.core.records import Difference, Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
 from app.services import Services
 from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, total_ms
 from app.timing_panel.panel import TimingPanel, TurnCard
@@ -137,3 +137,16 @@ def test_timing_cards_newest_first_and_only_while_visible(services: Services, qt
     panel.add(turn(30)[1])
     shown = [panel._cards.itemAt(place).widget() for place in range(12)]
     assert shown[0].accessibleName().startswith("Turn 31")
+
+
+def test_operations_are_told_apart_from_the_prefill_they_cause() -> None:
+    tokens = TokenReport(1000, ReusedTokens(100, 0), (ComputedRange(812, "turns removed"), ComputedRange(88, "new")), 5)
+    report = TurnReport(tokens, PhaseTimes(remove=0.42, prefill=1330.0), "none")
+    shown = dict(lines(report))
+    assert shown["Operations"] == "removed 0.4 ms, recomputed 812 tokens 1.2 s"
+    assert shown["Read again (turns removed)"] == "tokens 100–911"
+    found = Difference(100, 3, 2, "user", 4, " long", " deep")
+    shown = dict(lines(replace(report, difference=found, approximate=True)))
+    assert shown["First difference"] == "message 2, token 5: “ long” → “ deep”"
+    assert shown["Operations"].endswith("approximate")
+    assert "Operations" not in dict(lines(TurnReport(TokenReport(), PhaseTimes(), "none")))

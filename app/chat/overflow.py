@@ -1,0 +1,89 @@
+"""The card above the composer when a conversation is full: every way to go on, with its price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.widgets.cards import button, label
+from app.widgets.format import about, count, plural
+from app.widgets.theme import Theme
+
+if TYPE_CHECKING:
+    from engine.overflow import OverflowOption
+
+_NAMES = {
+    "recompute": "Leave out old turns",
+    "shift": "Leave out, move the rest up",
+    "fork": "Go on with a summary",
+    "larger": "Larger context",
+}
+PASSAGES = "passages"
+
+
+def way_words(option: OverflowOption, rate_known: bool) -> str:
+    """What the way does and costs: `The oldest 3 turns leave the context; 812 tokens are read again, ~2 s. Exact.`"""
+    wait = f", {about(option.seconds)}" if rate_known else ""
+    turns = "The oldest turn leaves" if option.turns_dropped == 1 else f"The oldest {option.turns_dropped} turns leave"
+    if option.way == "recompute":
+        return f"{turns} the context; {plural(option.computed, 'token')} are read{wait}. Exact."
+    if option.way == "shift":
+        read = plural(option.computed, "token")
+        return f"{turns}; only {read} are read{wait}. Approximate: what stays was read with them."
+    if option.way == "fork":
+        return f"A new conversation on the same documents begins with the model's summary{wait}."
+    return f"The model is loaded with {count(option.context)} tokens; everything stays{wait}."
+
+
+class OverflowCard(QWidget):
+    """`whole`: a document would be read whole; passages of it are offered too.
+
+    Signals:
+        chosen: argument: the way's name, see engine.overflow.OverflowWay, or PASSAGES.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(
+        self, theme: Theme, over_by: int, ways: Sequence[OverflowOption], rate_known: bool, whole: bool = False
+    ) -> None:
+        super().__init__()
+        self.setObjectName("warnCard")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        title = f"This conversation is full: the question is {plural(over_by, 'token')} too long for the context."
+        self.setAccessibleName(title)
+        picture = QLabel(pixmap=theme.pixmap("warning", "warn", 18))
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(10)
+        grid.setVerticalSpacing(5)
+        grid.setColumnStretch(1, 1)
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(picture, 0, Qt.AlignmentFlag.AlignTop)
+        head.addWidget(label(f"{title} Choose how to go on.", "title"), 1)
+        self._grid = grid
+        self.buttons: dict[str, QPushButton] = {}
+        if whole:
+            self._add(PASSAGES, "Look passages up", "The passages that fit the question are read instead of all.", True)
+        shown = ways if any(option.turns_dropped for option in ways) else [o for o in ways if o.way == "larger"]
+        for option in shown:
+            words = option.refused or way_words(option, rate_known)
+            self._add(option.way, _NAMES[option.way], words, not option.refused)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(12, 10, 12, 10)
+        layout.addLayout(head)
+        layout.addLayout(grid)
+
+    def _add(self, way: str, name: str, words: str, able: bool) -> None:
+        """The first that can be had is the one that is suggested."""
+        first = able and not any(made.isEnabled() for made in self.buttons.values())
+        made = button(name, lambda: self.chosen.emit(way), "primary" if first else "")
+        made.setEnabled(able)
+        made.setAccessibleDescription(words)
+        row = self._grid.rowCount()
+        self._grid.addWidget(made, row, 0)
+        self._grid.addWidget(label(words, "" if able else "muted"), row, 1)
+        self.buttons[way] = made

@@ -1,0 +1,99 @@
+"""What the reader does to the history: edit, fork, trim, remove and bring back; each says what it costs, with undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QPoint, Signal
+
+from app.chat.message_menu import MessageActs, message_menu
+from app.chat.message_view import AnswerView, QuestionView
+from app.chat.panel import ChatPanel
+from app.core.errors import as_user_error
+from app.core.records import Conversation, Message
+from app.services import Services
+from app.widgets.format import about, count, plural
+from engine.messages import ConversationId
+
+if TYPE_CHECKING:
+    from app.core.revisions import Revised
+
+
+def revised_words(revised: Revised) -> str:
+    """`2 messages removed. 812 tokens are computed again with the next question, ~2 s.`"""
+    what = f"{plural(revised.messages, 'message')} removed, {plural(revised.tokens, 'token')} leave the context."
+    if not revised.behind:
+        return f"{what} Nothing is read again."
+    if revised.approximate:
+        return f"{what} The {count(revised.behind)} behind them move up with the next question; approximate."
+    wait = f", {about(revised.seconds)}" if revised.seconds else ""
+    return f"{what} {plural(revised.again, 'token')} are read again with the next question{wait}."
+
+
+class Revising(QObject):
+    """Signals:
+    reload: the shown conversation has other messages now.
+    forked: a new conversation (argument: Conversation).
+    """
+
+    reload = Signal()
+    forked = Signal(object)
+
+    def __init__(self, services: Services, panel: ChatPanel, shown: Callable[[], Conversation | None]) -> None:
+        super().__init__(panel)
+        self._services = services
+        self._panel = panel
+        self._shown = shown
+        self._acts = MessageActs(
+            panel.composer.begin_edit,
+            self.fork,
+            self.trim,
+            lambda message: self.remove(message, "recompute"),
+            lambda message: self.remove(message, "shift"),
+            lambda _: self.bring_back(),
+        )
+        panel.transcript.menu_wanted.connect(self._menu)
+        panel.transcript.bring_back.connect(self.bring_back)
+        panel.composer.editor.last_wanted.connect(self.edit_last)
+
+    def edit_last(self) -> None:
+        """The newest question, to be written again (Up in the empty editor)."""
+        question = self._panel.transcript.message_before()
+        if question is not None:
+            self._panel.composer.begin_edit(question)
+
+    def fork(self, message: Message) -> None:
+        workspace = self._services.workspace
+        self._do(lambda id: workspace.fork(id, last=message.id), self.forked.emit)
+
+    def trim(self, message: Message) -> None:
+        self._do(lambda id: self._services.workspace.revisions.trim(id, message.id), self._revised)
+
+    def remove(self, message: Message, way: str) -> None:
+        workspace = self._services.workspace
+        self._do(lambda id: workspace.revisions.remove_turn(id, message.id, way), self._revised)
+
+    def bring_back(self) -> None:
+        self._do(lambda id: self._services.workspace.revisions.undo_cut(id), lambda _: self.reload.emit())
+
+    def _revised(self, revised: Revised) -> None:
+        self.reload.emit()
+        workspace = self._services.workspace
+        self._services.toasts.offer_undo(
+            revised_words(revised),
+            lambda: self._do(lambda _: workspace.revisions.bring_back(revised), lambda _: self.reload.emit()),
+        )
+
+    def _menu(self, view: QuestionView | AnswerView, place: QPoint) -> None:
+        if view.message.id > 0:
+            is_last = self._panel.transcript.is_last(view)
+            message_menu(self._panel, view.message, self._acts, is_last).popup(place)
+
+    def _do(self, act: Callable[[ConversationId], object], then: Callable[..., object]) -> None:
+        shown = self._shown()
+        if shown is not None:
+            self._services.tasks.write(lambda: act(shown.id), then, self._failed)
+
+    def _failed(self, error: Exception) -> None:
+        self._panel.show_error(as_user_error(error))
