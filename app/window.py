@@ -115,17 +115,12 @@ class Window(QMainWindow):
         if untouched:
             return
         workspace = self.services.workspace
-        self.services.tasks.write(lambda: workspace.new_conversation(), self._show_new)
+        self.services.tasks.write(lambda: workspace.new_conversation(), self.show_new)
 
-    def _show_new(self, conversation: Conversation) -> None:
+    def show_new(self, conversation: Conversation) -> None:
         self.conversations.put(conversation)
         self.conversations.select(conversation.id)
         self.chat.composer.editor.setFocus()
-
-    def go_to(self, conversation: Conversation) -> None:
-        """A conversation that was just made."""
-        self.conversations.put(conversation)
-        self.conversations.select(conversation.id)
 
     def open_document(self, document: int) -> None:
         self.tabs.setCurrentIndex(READER)

@@ -15,12 +15,8 @@ from app.chat.overflow import PASSAGES
 from app.chat.panel import ChatPanel
 from app.chat.revising import Revising
 from app.core import events
-<<<<<<< HEAD
-from app.core.errors import UserError, as_user_error
-from app.core.lookups import Scope
-=======
 from app.core.errors import DoesNotFit, UserError, as_user_error
->>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
+from app.core.lookups import Scope
 from app.core.records import Conversation, Message, Mode
 from app.services import Services
 from engine.messages import ConversationId, TurnId
@@ -284,27 +280,18 @@ class ChatController(QObject):
         self._stale.discard(conversation)
         if self._is_shown(conversation) and self.conversation is not None:
             question = live.question.text if live is not None and live.question is not None else ""
-<<<<<<< HEAD
-            self._services.tasks.read(
-                self._reading(conversation), lambda loaded: self._after_return(loaded, question)
-            )
-        self._ended(conversation)
-
-    def _reading(self, conversation: ConversationId) -> Callable[[], Loaded]:
-        store = self._workspace
-        return lambda: (store.conversations.get(conversation), store.conversations.messages(conversation))
-=======
             self._read_again(conversation, question)
         self._ended(conversation)
 
     def _read_again(self, conversation: ConversationId, question: str) -> None:
         """`question`: goes back into the empty composer."""
-        store = self._workspace
         self._services.tasks.read(
-            lambda: (store.conversations.get(conversation), store.conversations.messages(conversation)),
-            lambda loaded: self._after_return(loaded, question),
+            self._reading(conversation), lambda loaded: self._after_return(loaded, question)
         )
->>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
+
+    def _reading(self, conversation: ConversationId) -> Callable[[], Loaded]:
+        store = self._workspace
+        return lambda: (store.conversations.get(conversation), store.conversations.messages(conversation))
 
     def _after_return(self, loaded: Loaded, question: str) -> None:
         conversation, messages = loaded

@@ -75,22 +75,16 @@ class AnswerView(QWidget):
         opened: a source or citation mark was chosen (argument: StoredCitation).
         link: another link was chosen (argument: address).
         regenerate, go_on: the reader asked for another answer, or for the rest of this one.
-<<<<<<< HEAD
         read_rest: the reader wants the pages read that this answer does not rest on.
-=======
         menu_wanted: as QuestionView.menu_wanted.
->>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
     """
 
     opened = Signal(object)
     link = Signal(str)
     regenerate = Signal()
     go_on = Signal()
-<<<<<<< HEAD
     read_rest = Signal()
-=======
     menu_wanted = Signal(object, QPoint)
->>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
 
     def __init__(self, theme: Theme, message: Message, is_last: bool = False) -> None:
         super().__init__()
@@ -216,14 +210,10 @@ class AnswerView(QWidget):
             row.addWidget(button("Continue", self.go_on.emit))
         row.addWidget(self._tool("copy", "Copy the answer", self._copy))
         if is_last:
-<<<<<<< HEAD
             told = message.report is not None and message.report.mode == "catalogue"
             again = "Ask the model instead (Ctrl+R)" if told else "Answer again (Ctrl+R)"
             row.addWidget(self._tool("regenerate", again, self.regenerate.emit))
-=======
-            row.addWidget(self._tool("regenerate", "Answer again (Ctrl+R)", self.regenerate.emit))
         row.addWidget(more_button(self._theme, "What can be done with this answer", self))
->>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
         if message.report is not None:
             words = (report_line(message.report), saved_words(message.report))
             line = label(_unbroken(", ".join(part for part in words if part)), "muted")

@@ -39,12 +39,9 @@ class Transcript(QScrollArea):
     link = Signal(str)
     regenerate = Signal()
     go_on = Signal()
-<<<<<<< HEAD
     read_rest = Signal()
-=======
     menu_wanted = Signal(object, QPoint)
     bring_back = Signal()
->>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

@@ -82,14 +82,11 @@ def phase_words(phase: TurnPhase, speed: float = 0.0) -> str:
         return "Looking through the documents"
     if phase.phase == "answering":
         return "Writing"
-<<<<<<< HEAD
     if phase.phase == "surveying":
         left = f", {about(phase.seconds_left)} left" if phase.seconds_left else ""
         return f"Reading all of it: step {count(min(phase.done + 1, phase.total))} of {count(phase.total)}{left}"
-=======
     if phase.phase == "summarising":
         return f"Summarising the conversation: {count(phase.done)} of at most {plural(phase.total, 'token')}"
->>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
     verb = "Restoring saved state" if phase.phase == "restoring" else "Reading"
     if not phase.total:
         return verb

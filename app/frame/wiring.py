@@ -44,7 +44,7 @@ def _connect_features(window: Window) -> None:
     controller.opened.connect(window.conversation_opened)
     window.reader.shown.connect(lambda _: window.moved.emit())
     controller.turn_ended.connect(window.turn_ended)
-    controller.moved.connect(window.go_to)
+    controller.moved.connect(window.show_new)
     window.cache.fork_wanted.connect(conversations.fork)
     window.services.tasks.failed.connect(dialogs.show_failure)
 

@@ -25,11 +25,8 @@ _PHASES = {
     "retrieving": "looking",
     "restoring": "restoring",
     "reading": "reading",
-<<<<<<< HEAD
     "surveying": "reading all of it",
-=======
     "summarising": "summarising",
->>>>>>> 4fb1713 (The window offers every way out of a full context with its price; messages have a menu: edit, fork, trim, remove, bring back; timing tells operations apart)
     "answering": "writing",
 }
 
