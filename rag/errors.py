@@ -10,8 +10,8 @@ class DocumentError(Exception):
         what: one sentence, what did not work.
         why: the cause, with the name of the file.
         next: what the reader can do about it.
-        kind: "not_pdf", "empty", "truncated", "encrypted", "zero_pages", "unreadable", "missing",
-            "no_space", "unknown_document" or "library".
+        kind: "not_pdf", "empty", "truncated", "encrypted", "zero_pages", "slow", "unreadable",
+            "missing", "no_space", "unknown_document" or "library".
     """
 
     def __init__(self, what: str, why: str = "", next: str = "", kind: str = "unreadable") -> None:

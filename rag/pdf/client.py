@@ -76,7 +76,10 @@ class Extraction:
         self._stop()
 
     def contents(self) -> Contents:
-        """Opens the file. Errors: DocumentError with kind "encrypted", "zero_pages", "format" or "unreadable"."""
+        """Opens the file.
+
+        Errors: DocumentError with kind "encrypted", "zero_pages", "format", "slow" or "unreadable".
+        """
         try:
             return _contents(self._start([]))
         finally:
@@ -139,5 +142,6 @@ def _page(message: Message) -> ExtractedPage:
 def _open_error(path: Path, message: Message) -> DocumentError:
     if message["type"] == "error":
         return DocumentError(f"{path.name} cannot be opened.", message["message"], kind=message["kind"])
-    why = "Opening it took too long." if message["type"] == "stalled" else "It makes the PDF reader crash."
-    return DocumentError(f"{path.name} cannot be opened.", why, "Try a copy of the file from its source.")
+    if message["type"] == "stalled":
+        return DocumentError(f"{path.name} cannot be opened.", "Opening it took too long.", kind="slow")
+    return DocumentError(f"{path.name} cannot be opened.", "It makes the PDF reader crash.")

@@ -76,6 +76,9 @@ def refused(path: Path, name: str, kind: str, message: str, had_password: bool) 
         return DocumentError(what, "The file is encrypted.", "Give the password it was protected with.", kind)
     if kind == "zero_pages":
         return DocumentError(f"{name} has no pages.", "Its page list is empty.", "Ask its maker for a new copy.", kind)
+    if kind == "slow":
+        way_out = "Try again when the machine has less to do, or try another copy of it."
+        return DocumentError(f"{name} cannot be opened.", message, way_out, kind)
     if kind == "format" and not _has_end(path):
         why = "The end of the file is missing."
         return DocumentError(f"{name} is cut off.", why, "Download or copy it again.", "truncated")

@@ -5,6 +5,7 @@ import pytest
 
 from assets import sample_pdf
 from rag import DocumentError, IntakeCancelled, Library
+from rag.pdf.client import Limits
 from tests.rag import pdf_files
 
 
@@ -61,6 +62,13 @@ def test_damaged_file(library: Library, tmp_path: Path) -> None:
 def test_no_pages(library: Library, tmp_path: Path) -> None:
     path = pdf_files.write_pdf(tmp_path / "none.pdf", [])
     assert refuse(library, path).kind == "zero_pages"
+
+
+def test_a_file_that_takes_too_long_to_open_is_not_called_damaged(tmp_path: Path) -> None:
+    library = Library(tmp_path / "library", limits=Limits(open_seconds=0.001))
+    error = refuse(library, pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(1)))
+    assert (error.kind, "too long" in error.why) == ("slow", True)
+    library.close()
 
 
 def test_password(library: Library, tmp_path: Path) -> None:
