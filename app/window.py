@@ -141,6 +141,7 @@ class Window(QMainWindow):
     # --- events -----------------------------------------------------------------------------------
     def conversation_opened(self, conversation: str, messages: tuple[Message, ...]) -> None:
         self.cache.show_conversation(conversation)
+        self.cache.show_turn(next((m for m in reversed(messages) if m.report is not None), None))
         self.timing.show_conversation(conversation, messages)
         self.search.put(self.controller.conversation)
         self.search.show_conversation(conversation, messages)
@@ -161,6 +162,8 @@ class Window(QMainWindow):
 
     def turn_done(self, event: events.TurnDone) -> None:
         self.timing.add(event.message)
+        if event.conversation == self.controller.on_screen:
+            self.cache.show_turn(event.message)
         self.search.add_answer(event.message)
         QApplication.alert(self)
 

@@ -193,6 +193,7 @@ class Service:
             case PinState():
                 running.cache.conversations.pin(command.conversation, command.pinned)
             case QueryState():
+                running.cache.log.flush()  # who asks reads the log too
                 self._emit(running.state(command))
             case LoadModel():
                 raise AssertionError("handled before")

@@ -13,13 +13,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.cache_panel.account import account_lines, memory_parts
+from app.cache_panel.legend import Legend
+from app.cache_panel.numbers import byte_parts, dropped_words, headline, token_parts, values
+from app.cache_panel.operations import OperationLog
+from app.cache_panel.page_map import MapArea
 from app.core.errors import as_user_error
+from app.core.explain import explain_lines, reuse_words
+from app.core.records import Message
 from app.services import Services
-from app.widgets.bars import Part, StackBar
+from app.widgets.bars import StackBar
 from app.widgets.cards import EmptyState, button, label
 from app.widgets.flow import FlowLayout
-from app.widgets.format import about, ago, count, plural, size
-from engine.messages import ConversationId, StateReport
+from engine.messages import ConversationId, EngineStats, StateReport
 
 _ROWS = (
     "Tokens",
@@ -31,7 +37,6 @@ _ROWS = (
     "Shared",
     "To rebuild",
 )
-LAST_SAMPLED = 1  # the last token of an answer has no state until the next turn
 _HELP = {
     "Tokens": "Tokens of this conversation, documents included",
     "In memory": "Ready at once",
@@ -41,57 +46,6 @@ _HELP = {
     "Shared": "Other conversations use the same state; it is kept once",
     "To rebuild": "Reading everything again would take this long here",
 }
-
-
-def token_parts(report: StateReport) -> list[Part]:
-    missing = missing_tokens(report)
-    return [
-        Part("in memory", report.tokens_memory, count(report.tokens_memory), "bar_restore"),
-        Part("on disk", report.tokens_disk_only, count(report.tokens_disk_only), "bar_decode"),
-        Part("must be read", missing, count(missing), "bar_prefill"),
-    ]
-
-
-def byte_parts(report: StateReport) -> list[Part]:
-    return [
-        Part("memory", report.bytes_memory, size(report.bytes_memory), "bar_restore"),
-        Part("disk", report.bytes_disk, size(report.bytes_disk), "bar_decode"),
-    ]
-
-
-def missing_tokens(report: StateReport) -> int:
-    """Tokens that go through the model again; the last sampled one is new work in any case."""
-    missing = report.tokens - report.tokens_memory - report.tokens_disk_only
-    return missing if missing > LAST_SAMPLED else 0
-
-
-def dropped_words(report: StateReport, disk: bool) -> str:
-    """What is left after memory was freed or, with `disk`, the state was dropped, and why."""
-    left = report.tokens_memory + (report.tokens_disk_only if disk else 0)
-    others = "other conversations" if report.shared_with else "documents read ahead or other conversations"
-    kept = f"{plural(left, 'token')} {'is' if left == 1 else 'are'} shared with {others}"
-    if disk:
-        return f"Dropped. {kept} and stay." if left else "Dropped from memory and disk. The text stays."
-    if left:
-        return f"Memory freed where it could be. {kept} and stay in memory."
-    return "Memory freed. The state comes back from disk." if report.tokens_disk_only else "Memory freed."
-
-
-def values(report: StateReport) -> dict[str, str]:
-    others = len(report.shared_with)
-    shared = (
-        f"{size(report.bytes_shared)} with {plural(others, 'other conversation')}" if others else "with none"
-    )
-    return {
-        "Tokens": count(report.tokens),
-        "In memory": count(report.tokens_memory),
-        "On disk only": count(report.tokens_disk_only),
-        "Must be read": count(missing_tokens(report)) if missing_tokens(report) else "nothing",
-        "Not saved yet": count(report.tokens_unsaved),
-        "Last saved": ago(report.last_saved) if report.last_saved is not None else "never",
-        "Shared": shared,
-        "To rebuild": about(report.rebuild_seconds) if report.rebuild_seconds > 0 else "not measured yet",
-    }
 
 
 class CachePanel(QWidget):
@@ -105,6 +59,13 @@ class CachePanel(QWidget):
         self._conversation: ConversationId | None = None
         self._report: StateReport | None = None
         self._values = {name: label("–") for name in _ROWS}
+        self._pages = MapArea(services.theme)
+        self._legend = Legend(services.theme)
+        self._turn = label("")
+        self._memory = StackBar(services.theme)
+        self._account = QGridLayout()
+        self._log = OperationLog(services)
+        self._pin = button("Pin", self.pin, tip="Never evict it: stays in memory when idle, and on disk")
         self._tokens = StackBar(services.theme)
         self._bytes = StackBar(services.theme)
         self._headline = label("", "title")
@@ -117,6 +78,7 @@ class CachePanel(QWidget):
     def show_conversation(self, conversation: ConversationId | None) -> None:
         if conversation != self._conversation:
             self._conversation, self._report, self._dropping = conversation, None, None
+            self.show_turn(None)
             self._stack.setCurrentIndex(0)
         self.refresh()
 
@@ -134,13 +96,35 @@ class CachePanel(QWidget):
         self._headline.setText(headline(report))
         self._tokens.show_parts(token_parts(report), report.tokens)
         self._bytes.show_parts(byte_parts(report))
+        self._pages.show_pages(report)
+        self._legend.show_kinds(report)
+        self._pin.setText("Unpin" if report.pinned else "Pin")
         for name, value in values(report).items():
             self._values[name].setText(value)
             self._values[name].setAccessibleName(f"{name}: {value}")
+        self._log.read(report.conversation)
+
+    def show_turn(self, message: Message | None) -> None:
+        """What the last turn reused and read again, and why."""
+        report = message.report if message is not None else None
+        self._turn.setText("\n".join([reuse_words(report), *explain_lines(report)]) if report else "No turn yet.")
+
+    def show_stats(self, stats: EngineStats) -> None:
+        self._memory.show_parts(memory_parts(stats))
+        for row, (name, value) in enumerate(account_lines(stats)):
+            if self._account.itemAtPosition(row, 0) is None:
+                self._account.addWidget(label(name, "muted", wrap=False), row, 0)
+                self._account.addWidget(label(""), row, 1)
+            self._account.itemAtPosition(row, 1).widget().setText(value)
 
     # --- actions ----------------------------------------------------------------------------------
     def save(self) -> None:
         self._do(self._services.workspace.save_state, "Saving this conversation's state.")
+
+    def pin(self) -> None:
+        pinned = not (self._report is not None and self._report.pinned)
+        said = "It stays, whatever the budget." if pinned else "It may be evicted again."
+        self._do(lambda id: self._services.workspace.pin(id, pinned), said)
 
     def drop(self, disk: bool) -> None:
         """What is said comes from the report that follows."""
@@ -199,10 +183,25 @@ class CachePanel(QWidget):
         for name, bar in (("Tokens", self._tokens), ("Size by tier", self._bytes)):
             column.addWidget(label(name, "section"))
             column.addWidget(bar)
+        column.addWidget(label("Pages", "section"))
+        column.addWidget(self._pages)
+        column.addWidget(self._legend)
         column.addSpacing(4)
         column.addLayout(self._grid())
         column.addSpacing(6)
         column.addWidget(self._buttons())
+        column.addSpacing(6)
+        column.addWidget(label("Last turn", "section"))
+        column.addWidget(self._turn)
+        column.addSpacing(6)
+        column.addWidget(label("Memory, all conversations", "section"))
+        column.addWidget(self._memory)
+        self._account.setHorizontalSpacing(18)
+        self._account.setColumnStretch(1, 1)
+        column.addLayout(self._account)
+        column.addSpacing(6)
+        column.addWidget(label("Operations", "section"))
+        column.addWidget(self._log)
         column.addStretch(1)
         scroll = QScrollArea(widgetResizable=True)
         page.setObjectName("page")
@@ -236,17 +235,8 @@ class CachePanel(QWidget):
                 "Drop", lambda: self.drop(True), tip="Delete what no other conversation uses; the text stays"
             )
         )
+        row.addWidget(self._pin)
         row.addWidget(
             button("Fork", self.fork_wanted.emit, tip="A copy of the conversation that shares this state")
         )
         return made
-
-
-def headline(report: StateReport) -> str:
-    missing = missing_tokens(report)
-    if not missing:
-        where = "in memory" if not report.tokens_disk_only else "kept; part of it comes back from disk"
-        return f"Everything is {where}. Nothing will be read again."
-    wait = report.rebuild_seconds * missing / report.tokens if report.tokens else 0.0
-    cost = f", {about(wait)}" if wait > 0 else ""
-    return f"{plural(missing, 'token')} must be read on return{cost}."

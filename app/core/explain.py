@@ -47,6 +47,15 @@ def token_words(decoder: Decoder, token: int) -> str:
     return decoder.token_bytes(token).decode("utf-8", "backslashreplace")
 
 
+def reuse_words(report: TurnReport) -> str:
+    """`18,204 of 18,246 tokens reused (0 memory, 18,204 disk; 17,900 shared), 42 computed.`"""
+    tokens = report.tokens
+    computed = sum(part.tokens for part in tokens.computed)
+    shared = f"; {tokens.reused.of_which_shared:,} of header and documents" if tokens.reused.of_which_shared else ""
+    origin = f"{tokens.reused.memory:,} memory, {tokens.reused.disk:,} disk{shared}"
+    return f"{tokens.reused.total:,} of {tokens.prompt:,} tokens reused ({origin}), {computed:,} computed."
+
+
 def explain_lines(report: TurnReport) -> list[str]:
     """What was read again and why, in sentences; empty where nothing was."""
     spans = report.recomputed()

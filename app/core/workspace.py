@@ -365,6 +365,12 @@ class Workspace:
         """Its pages stay in memory when idle and are never evicted from disk."""
         self.engine.send(PinState(conversation, pinned))
 
+    def operations(self, conversation: ConversationId, last: int = 40) -> list[dict[str, Any]]:
+        """What was done with its KV state, oldest first (engine.kv.log); complete after `request_state`."""
+        from engine.kv.log import read_log
+
+        return read_log(self.paths.kv, last, "info", conversation)
+
     def drop_state(self, conversation: ConversationId, disk: bool = False) -> None:
         """Forgets its KV in memory; `disk`: also what no other conversation uses there."""
         self.engine.send(DropState(conversation, disk))

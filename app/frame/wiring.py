@@ -56,6 +56,7 @@ def _connect_events(window: Window) -> None:
     bus.turn_done.connect(window.turn_done)
     bus.state_report.connect(conversations.show_state)
     bus.state_report.connect(window.cache.show_state)
+    bus.stats.connect(window.cache.show_stats)
     bus.conversation_changed.connect(window.conversation_changed)
     bus.conversation_purged.connect(conversations.purged)
     bus.import_queued.connect(library.import_queued)

@@ -6,15 +6,20 @@ import json
 from dataclasses import replace
 
 import pytest
+from PySide6.QtCore import QPoint
 from pytestqt.qtbot import QtBot
 
-from app.cache_panel.panel import CachePanel, dropped_words, headline, values
+from app.cache_panel.account import account_lines, memory_parts
+from app.cache_panel.numbers import dropped_words, headline, values
+from app.cache_panel.page_map import MapArea
+from app.cache_panel.panel import CachePanel
+from app.core.log_words import log_words
 from app.core.records import Difference, Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
 from app.services import Services
 from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, total_ms
 from app.timing_panel.panel import TimingPanel, TurnCard
 from app.widgets.bars import segments
-from engine.messages import ComputedRange, ConversationId, ReusedTokens, StateReport, Tokens
+from engine.messages import ComputedRange, ConversationId, EngineStats, PageBits, ReusedTokens, StateReport, Tokens
 
 HERE = ConversationId("c")
 STATE = StateReport(
@@ -150,3 +155,46 @@ def test_operations_are_told_apart_from_the_prefill_they_cause() -> None:
     assert shown["First difference"] == "message 2, token 5: “ long” → “ deep”"
     assert shown["Operations"].endswith("approximate")
     assert "Operations" not in dict(lines(TurnReport(TokenReport(), PhaseTimes(), "none")))
+
+
+def mapped(pages: list[int], size: int = 64) -> StateReport:
+    return replace(STATE, pages=bytes(pages), page_tokens=size, tokens=len(pages) * size - 10)
+
+
+def test_the_page_map_tells_every_page_and_paints_only_what_is_seen(qtbot: QtBot, services: Services) -> None:
+    area = MapArea(services.theme)
+    qtbot.addWidget(area)
+    area.resize(300, 200)
+    area.show()
+    both, disk = PageBits.MEMORY | PageBits.DISK, PageBits.DISK
+    shared, moved, tail = both | PageBits.SHARED, both | PageBits.SHIFTED, both | PageBits.TAIL
+    area.show_pages(mapped([shared, shared, shared, both, disk, moved, 0, tail]))
+    words = [area.map.words_at(QPoint(n * 14 + 5, 5)) for n in range(8)]
+    assert words[0] == "Tokens 0–63: shared, in memory and on disk"
+    assert words[4] == "Tokens 256–319: own, on disk"
+    assert words[5].startswith("Tokens 320–383: moved up, approximate")
+    assert words[6] == "Tokens 384–447: must be read"
+    assert words[7] == "Tokens 448–501: the unfinished end, in memory and on disk"
+    assert area.map.words_at(QPoint(5, 100)) == ""
+    painted: list[int] = []
+    area.map._paint_cell = lambda painter, cell, bits: painted.append(cell.y())
+    area.show_pages(mapped([both] * 5000))
+    area.grab()
+    assert 0 < len(set(painted)) < 30, "rows that are scrolled away cost nothing"
+
+
+def test_the_account_of_memory_and_the_checks() -> None:
+    stats = EngineStats(90 << 20, 100 << 20, 300 << 20, 0, 0, 0.0, 0.0, 128 << 20, 1 << 20, 2 << 30, 20 << 30, 5 << 20)
+    lines = dict(account_lines(stats))
+    assert lines["State in memory"] == "100 MB of 2.00 GB"
+    assert lines["Checks"] == "no page was computed again yet"
+    assert dict(account_lines(replace(stats, pages_checked=3)))["Checks"] == "3 pages computed again, all equal"
+    wrong = dict(account_lines(replace(stats, pages_checked=3, pages_wrong=1)))["Checks"]
+    assert wrong == "3 pages computed again, 1 page wrong and dropped"
+    assert [part.value >> 20 for part in memory_parts(stats)] == [90, 100, 28, 1]
+
+
+def test_the_log_in_words() -> None:
+    entry = {"at": 0, "operation": "reuse", "level": "info", "tokens": 1200, "disk": 1100, "bytes_read": 84_100_000}
+    assert log_words(entry) == "reuse     1,200 tokens, disk 1,100, 84.1 MB read"
+    assert log_words({"operation": "canary", "equal": False, "start": 64}) == "canary    not equal, start 64"

@@ -1,0 +1,36 @@
+"""The memory account of all conversations, and what the checks found: from the engine's statistics. No widgets."""
+
+from __future__ import annotations
+
+from app.widgets.bars import Part
+from app.widgets.format import plural, size
+from engine.messages import EngineStats
+
+
+def memory_parts(stats: EngineStats) -> list[Part]:
+    """Anonymous and mapped memory by what it holds."""
+    free = max(0, stats.kv_reserved_bytes - stats.kv_memory_bytes)
+    return [
+        Part("weights", stats.weights_bytes, size(stats.weights_bytes), "bar_queue"),
+        Part("state", stats.kv_memory_bytes, size(stats.kv_memory_bytes), "bar_restore"),
+        Part("free buffers", free, size(free), "bar_save"),
+        Part("index", stats.index_bytes, size(stats.index_bytes), "bar_retrieve"),
+    ]
+
+
+def account_lines(stats: EngineStats) -> list[tuple[str, str]]:
+    disk = f"{size(stats.kv_disk_bytes)} of {size(stats.disk_budget_bytes)}" if stats.disk_budget_bytes else "no store"
+    return [
+        ("State in memory", f"{size(stats.kv_memory_bytes)} of {size(stats.ram_budget_bytes)}"),
+        ("State on disk", disk),
+        ("Written", f"{size(stats.written_bytes)} since the model was loaded"),
+        ("Checks", check_words(stats)),
+    ]
+
+
+def check_words(stats: EngineStats) -> str:
+    """What the canary found: pages from disk that were computed again in idle time."""
+    if not stats.pages_checked:
+        return "no page was computed again yet"
+    found = "all equal" if not stats.pages_wrong else f"{plural(stats.pages_wrong, 'page')} wrong and dropped"
+    return f"{plural(stats.pages_checked, 'page')} computed again, {found}"

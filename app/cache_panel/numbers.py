@@ -1,0 +1,70 @@
+"""A conversation's state as bars, lines and sentences. No widgets."""
+
+from __future__ import annotations
+
+from app.widgets.bars import Part
+from app.widgets.format import about, ago, count, plural, size
+from engine.messages import StateReport
+
+LAST_SAMPLED = 1  # the last token of an answer has no state until the next turn
+
+
+def token_parts(report: StateReport) -> list[Part]:
+    missing = missing_tokens(report)
+    return [
+        Part("in memory", report.tokens_memory, count(report.tokens_memory), "bar_restore"),
+        Part("on disk", report.tokens_disk_only, count(report.tokens_disk_only), "bar_decode"),
+        Part("must be read", missing, count(missing), "bar_prefill"),
+    ]
+
+
+def byte_parts(report: StateReport) -> list[Part]:
+    return [
+        Part("memory", report.bytes_memory, size(report.bytes_memory), "bar_restore"),
+        Part("disk", report.bytes_disk, size(report.bytes_disk), "bar_decode"),
+    ]
+
+
+def missing_tokens(report: StateReport) -> int:
+    """Tokens that go through the model again; the last sampled one is new work in any case."""
+    missing = report.tokens - report.tokens_memory - report.tokens_disk_only
+    return missing if missing > LAST_SAMPLED else 0
+
+
+def dropped_words(report: StateReport, disk: bool) -> str:
+    """What is left after memory was freed or, with `disk`, the state was dropped, and why."""
+    left = report.tokens_memory + (report.tokens_disk_only if disk else 0)
+    others = "other conversations" if report.shared_with else "documents read ahead or other conversations"
+    kept = f"{plural(left, 'token')} {'is' if left == 1 else 'are'} shared with {others}"
+    if disk:
+        return f"Dropped. {kept} and stay." if left else "Dropped from memory and disk. The text stays."
+    if left:
+        return f"Memory freed where it could be. {kept} and stay in memory."
+    return "Memory freed. The state comes back from disk." if report.tokens_disk_only else "Memory freed."
+
+
+def values(report: StateReport) -> dict[str, str]:
+    others = len(report.shared_with)
+    shared = (
+        f"{size(report.bytes_shared)} with {plural(others, 'other conversation')}" if others else "with none"
+    )
+    return {
+        "Tokens": count(report.tokens),
+        "In memory": count(report.tokens_memory),
+        "On disk only": count(report.tokens_disk_only),
+        "Must be read": count(missing_tokens(report)) if missing_tokens(report) else "nothing",
+        "Not saved yet": count(report.tokens_unsaved),
+        "Last saved": ago(report.last_saved) if report.last_saved is not None else "never",
+        "Shared": shared,
+        "To rebuild": about(report.rebuild_seconds) if report.rebuild_seconds > 0 else "not measured yet",
+    }
+
+
+def headline(report: StateReport) -> str:
+    missing = missing_tokens(report)
+    if not missing:
+        where = "in memory" if not report.tokens_disk_only else "kept; part of it comes back from disk"
+        return f"Everything is {where}. Nothing will be read again."
+    wait = report.rebuild_seconds * missing / report.tokens if report.tokens else 0.0
+    cost = f", {about(wait)}" if wait > 0 else ""
+    return f"{plural(missing, 'token')} must be read on return{cost}."
