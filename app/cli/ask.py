@@ -152,9 +152,7 @@ def way_words(option: OverflowOption) -> str:
     return f"leaves {left} out, {option.computed:,} tokens are read, {wait}"
 
 
-def answer(
-    session: Session, conversation: Conversation, question: str, overflow: OverflowWay | None = None
-) -> Message:
+def answer(session: Session, conversation: Conversation, question: str, overflow: OverflowWay | None = None) -> Message:
     """Asks and streams the answer to the terminal. Raises the UserError of a failed turn."""
     return followed(session, session.workspace.ask(conversation.id, question, overflow))
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.cli.collections import collect, list_collections, scan
 from app.cli.console import Console
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
-from rag.types import Document, Hit, IngestProgress, PageReport
+from app.core.lookups import FoundPassage, Scope
+from rag.types import Document, IngestProgress, PageReport
 
 
 def run(options: Namespace, console: Console) -> None:
     with open_session(console) as session:
-        actions = {"add": _add, "ls": _ls, "report": _report, "ocr": _ocr, "search": _search, "evaluate": _evaluate}
-        actions[options.action](options, console, session)
+        ACTIONS[options.action](options, console, session)
 
 
 def _add(options: Namespace, console: Console, session: Session) -> None:
@@ -49,7 +51,8 @@ def _make_vectors(session: Session) -> None:
 
 
 def _ls(options: Namespace, console: Console, session: Session) -> None:
-    documents = session.workspace.library.documents()
+    library = session.workspace.library
+    documents = library.in_collection(options.collection) if options.collection else library.documents()
     console.result({"documents": [document_json(document) for document in documents]})
     _print(console, documents)
     if not documents:
@@ -57,7 +60,7 @@ def _ls(options: Namespace, console: Console, session: Session) -> None:
 
 
 def _report(options: Namespace, console: Console, session: Session) -> None:
-    report = session.workspace.library.report(_document(session, options.file).id)
+    report = session.workspace.library.report(session.document(options.file).id)
     console.result({**document_json(report.document), "pages": [page_json(page) for page in report.pages]})
     console.text(f"{report.document.name}: {report.document.pages} pages")
     for page in report.pages:
@@ -71,36 +74,48 @@ def _ocr(options: Namespace, console: Console, session: Session) -> None:
     def shown(p: IngestProgress) -> None:
         console.progress(f"{session.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
 
-    document = session.workspace.library.recognise(_document(session, options.file).id, None, shown)
+    document = session.workspace.library.recognise(session.document(options.file).id, None, shown)
     console.clear()
     console.result({"documents": [document_json(document)]})
     _print(console, [document])
 
 
-def _document(session: Session, name: str) -> Document:
-    """A document of the library by name or path; a file that is not there yet is taken in."""
-    from rag.errors import DocumentError
-
-    try:
-        return session.workspace.library.find(name)
-    except DocumentError:
-        if not Path(name).is_file():
-            raise
-        return session.import_file(Path(name))
-
-
 def _search(options: Namespace, console: Console, session: Session) -> None:
+    """What the Search tab shows: pages, scores, why."""
     library = session.workspace.library
     chosen = [library.find(name) for name in options.document] if options.document else library.documents()
-    vectors = "wait" if any(document.embedded for document in chosen) else "never"
-    ids = [document.id for document in chosen]
-    hits = library.search(options.text, ids, options.top, vectors)  # type: ignore[arg-type]
-    console.result({"hits": [hit_json(hit) for hit in hits]})
-    for hit in hits:
-        console.text(f"{hit.score:7.3f}  {hit.document}, page {hit.page_label}")
-        console.text("         " + " ".join(hit.text.split())[:300])
-    if not hits:
+    ids = [int(document.id) for document in chosen]
+    lookup = session.workspace.search(options.text, ids, _scope(options, session, ids), options.top)
+    console.result(
+        {"scope": lookup.scope, "by_meaning": lookup.by_meaning, "hits": [hit_json(h) for h in lookup.passages]}
+    )
+    if lookup.scope:
+        console.text(f"In {lookup.scope}:")
+    for hit in lookup.passages:
+        scores = f"words {hit.words:.2f}, meaning {hit.vectors:.2f}" if lookup.by_meaning else f"words {hit.words:.2f}"
+        console.text(f"{hit.score:7.3f}  {hit.document}, page {hit.page_label}  ({scores})")
+        console.text("         " + hit.text[:300])
+    if not lookup.passages:
         console.text("Nothing found.")
+
+
+def _scope(options: Namespace, session: Session, documents: Sequence[int]) -> Scope | None:
+    if options.collection:
+        name = session.workspace.library.collection(options.collection).name
+        return Scope(name, collection=name)
+    if not options.pages and not options.chapter:
+        return None
+    if len(documents) != 1:
+        raise UserError(
+            "It is not clear which document is meant.",
+            "Pages and chapters belong to one document.",
+            "Name it with --document.",
+        )
+    scopes = session.workspace.scopes
+    by_pages = options.pages is not None
+    return (
+        scopes.by_pages(documents[0], options.pages) if by_pages else scopes.by_chapter(documents[0], options.chapter)
+    )
 
 
 def _evaluate(options: Namespace, console: Console, session: Session) -> None:
@@ -148,17 +163,18 @@ def page_json(page: PageReport) -> dict[str, Any]:
     }
 
 
-def hit_json(hit: Hit) -> dict[str, Any]:
+def hit_json(hit: FoundPassage) -> dict[str, Any]:
+    span = hit.ranges[0]
     return {
         "document": hit.document,
         "page_index": hit.page_index,
         "page_label": hit.page_label,
-        "pages": list(hit.pages),
+        "pages": [part.page_index for part in hit.ranges],
         "score": hit.score,
         "text": hit.text,
-        "char_start": hit.span.char_start,
-        "char_count": hit.span.char_count,
-        "why": dict(hit.why),
+        "char_start": span.char_start,
+        "char_count": span.char_count,
+        "why": {"words": hit.words, "vectors": hit.vectors},
     }
 
 
@@ -166,3 +182,16 @@ def _print(console: Console, documents: list[Document]) -> None:
     for d in documents:
         unread = f", {len(d.unreadable_pages)} pages not readable" if d.unreadable_pages else ""
         console.text(f"{d.name}  {d.pages} pages, {d.characters:,} characters, {d.state}{unread}")
+
+
+ACTIONS = {
+    "add": _add,
+    "ls": _ls,
+    "report": _report,
+    "ocr": _ocr,
+    "search": _search,
+    "evaluate": _evaluate,
+    "collect": collect,
+    "collections": list_collections,
+    "scan": scan,
+}

@@ -63,6 +63,17 @@ class Session:
             raise
         raise AssertionError("events never end")
 
+    def document(self, name: str) -> Document:
+        """A document of the library by name or path; a file that is not there yet is taken in."""
+        from rag.errors import DocumentError
+
+        try:
+            return self.workspace.library.find(name)
+        except DocumentError:
+            if not Path(name).is_file():
+                raise
+            return self.import_file(Path(name))
+
     def model_path(self, wanted: str | None) -> Path:
         """The wanted model, the remembered one, or the starter model, which is fetched when there is none."""
         models = self.workspace.models

@@ -1,4 +1,4 @@
-"""Documents as the prompt needs them, kept in memory: a document of the library never changes."""
+"""Documents as the prompt needs them, kept in memory: a document only changes when its scans are read."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ class DocumentTexts:
             while len(self._kept) > KEPT_DOCUMENTS:
                 self._kept.pop(next(iter(self._kept)))
         return found
+
+    def forget(self, document: int) -> None:
+        """It was read anew."""
+        with self._lock:
+            self._kept.pop(document, None)
 
     def document(self, document: int) -> Document:
         return self._library().document(DocumentId(document))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.core.embedding import Shelves
@@ -30,9 +30,11 @@ from app.core.events import (
 from app.core.jobs import Job, JobThread
 from app.core.settings import Settings
 from rag.errors import IntakeCancelled
-from rag.types import Document, DocumentId
+from rag.types import Document, DocumentId, IngestProgress
 
 log = logging.getLogger(__name__)
+Done = Callable[[Document], None]
+Failed = Callable[[UserError], None]
 EMBEDDER_NAME = "search by meaning"
 GIVE_WAY_SECONDS = 8.0  # a batch of windows takes two to three seconds of one core
 
@@ -57,9 +59,9 @@ class Imports:
         self._intake = JobThread("import")
         self._vectors = JobThread("vectors")
 
-    def submit(self, path: Path, password: str | None, done: Callable[[Document], None] | None = None) -> JobId:
-        """`done` is called with the document before ImportDone is sent."""
-        job = self._intake.submit(lambda job: self._import(job, path, password, done))
+    def submit(self, path: Path, password: str | None, done: Done | None = None, failed: Failed | None = None) -> JobId:
+        """`done` is called with the document before ImportDone is sent, `failed` with the error before ImportFailed."""
+        job = self._intake.submit(lambda job: self._import(job, path, password, done, failed))
         self._emit(ImportQueued(job, path))
         return job
 
@@ -86,21 +88,46 @@ class Imports:
         self._vectors.close(timeout)
 
     # --- on the worker threads ------------------------------------------------------------------------
-    def _import(self, job: Job, path: Path, password: str | None, done: Callable[[Document], None] | None) -> None:
+    def _import(self, job: Job, path: Path, password: str | None, done: Done | None, failed: Failed | None) -> None:
         try:
             document = self._take_in(job, path, password, done)
         except (IntakeCancelled, Cancelled):
             self._emit(ImportCancelled(job.id, path))
         except Exception as error:
             log.info("import failed: %s", type(error).__name__)
+            if failed is not None:
+                failed(as_user_error(error))
             self._emit(ImportFailed(job.id, path, as_user_error(error)))
         else:
             self._emit(document)
             self.make_vectors()
 
-    def _take_in(
-        self, job: Job, path: Path, password: str | None, done: Callable[[Document], None] | None
-    ) -> ImportDone:
+    def recognise(self, document: Document, pages: Sequence[int] | None, done: Done) -> JobId:
+        """Reads scanned pages (None: all of them); `done` is called before ImportDone is sent."""
+        job = self._intake.submit(lambda job: self._recognise(job, document, pages, done))
+        self._emit(ImportQueued(job, document.path))
+        return job
+
+    def _recognise(self, job: Job, document: Document, pages: Sequence[int] | None, done: Done) -> None:
+        """Words first, as with any import; vectors follow."""
+
+        def report(progress: IngestProgress) -> None:
+            self._emit(ImportProgress(job.id, progress))
+
+        try:
+            library = self._shelves.words_library()
+            library.recognise(document.id, pages, report, job.cancelled)
+            read = self._shelves.library().document(document.id)
+            done(read)
+            self._emit(ImportDone(job.id, read))
+            self.make_vectors()
+        except (IntakeCancelled, Cancelled):
+            self._emit(ImportCancelled(job.id, document.path))
+        except Exception as error:
+            log.info("scans could not be read: %s", type(error).__name__)
+            self._emit(ImportFailed(job.id, document.path, as_user_error(error)))
+
+    def _take_in(self, job: Job, path: Path, password: str | None, done: Done | None) -> ImportDone:
         library = self._shelves.words_library()
         before = {d.id for d in library.documents() if d.state != "importing"}
         document = library.add(path, lambda p: self._emit(ImportProgress(job.id, p)), job.cancelled, password=password)

@@ -75,9 +75,7 @@ class Revisions:
             if not gone:
                 raise UserError("Nothing comes after this message.", "It is the last one.", "Choose an earlier one.")
             kept = history(m for m in messages[: place + 1] if m.in_context)
-            moment = self._store().cuts.set_aside(
-                conversation, [m.id for m in gone], len(kept), self._page_tokens()
-            )
+            moment = self._store().cuts.set_aside(conversation, [m.id for m in gone], len(kept), self._page_tokens())
         tokens = len(history(m for m in gone if m.in_context))
         return Revised(conversation, len(gone), tokens, aside=moment)
 
@@ -115,15 +113,11 @@ class Revisions:
                 return self._remove_last(conversation, messages, question)
             if way == "shift" and (refused := self._engine().shift_refused()):
                 raise UserError("What follows cannot be moved up.", refused, "Let it be computed again.")
-            number = self._store().cuts.apply(
-                conversation, Cut(question.id, following[0].id, way), self._page_tokens()
-            )
+            number = self._store().cuts.apply(conversation, Cut(question.id, following[0].id, way), self._page_tokens())
         return self._price(conversation, inside, question, following[0], way, number)
 
     # --- within -------------------------------------------------------------------------------------
-    def _remove_last(
-        self, conversation: ConversationId, messages: Sequence[Message], question: Message
-    ) -> Revised:
+    def _remove_last(self, conversation: ConversationId, messages: Sequence[Message], question: Message) -> Revised:
         place = _place(messages, question.id)
         gone, kept = messages[place:], history(m for m in messages[:place] if m.in_context)
         moment = self._store().cuts.set_aside(conversation, [m.id for m in gone], len(kept), self._page_tokens())
@@ -147,9 +141,7 @@ class Revisions:
             quote = self._engine().quote(now, moved.shifts, moved.removal)
             again, seconds = quote.new, quote.seconds or None
         tokens = len(history(inside)) - len(now)
-        return Revised(
-            conversation, len(gone), tokens, behind, again, seconds, approximate=way == "shift", cut=number
-        )
+        return Revised(conversation, len(gone), tokens, behind, again, seconds, approximate=way == "shift", cut=number)
 
     @contextmanager
     def _at_rest(self, conversation: ConversationId) -> Iterator[None]:

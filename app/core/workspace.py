@@ -32,6 +32,7 @@ from app.core.events import (
     Notice,
     WorkspaceEvent,
 )
+from app.core.folders import Folders
 from app.core.gate import ModelGate, no_model
 from app.core.history import Histories
 from app.core.imports import Imports
@@ -114,6 +115,11 @@ class Workspace:
         self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors)
         self._imports = Imports(
             self._shelves, lambda: self._settings, self._emit, make_vectors, lambda: bool(self._turns.running())
+        )
+        self.folders = Folders(
+            lambda: self.library,
+            lambda path, done, failed: self._imports.submit(path, None, done, failed),
+            lambda document: bool(self.conversations.using(document)),
         )
         self._fetches = JobThread("fetch")
         self._catalog = ModelCatalog(paths.models, lambda: self._settings, self._change_settings)
@@ -239,9 +245,7 @@ class Workspace:
         self.drop_state(conversation, disk=True)
         self._emit(ConversationPurged(conversation))
 
-    def fork(
-        self, conversation: ConversationId, title: str = "", last: MessageId | None = None
-    ) -> Conversation:
+    def fork(self, conversation: ConversationId, title: str = "", last: MessageId | None = None) -> Conversation:
         """A copy of the history, up to the message `last`, that shares all KV pages."""
         if last is not None:
             return self._changed(self.revisions.fork_at(conversation, last, title))
@@ -314,6 +318,12 @@ class Workspace:
 
         return self._imports.submit(path, password, done)
 
+    def recognise(self, document: int, pages: Sequence[int] | None = None) -> JobId:
+        """Reads scanned pages, by default all; returns at once. Events as of an import. `rag.recognise.available` tells
+        whether the packages for it are installed."""
+        known = self.library.document(DocumentId(document))
+        return self._imports.recognise(known, pages, lambda read: self._planner.texts.forget(int(read.id)))
+
     def cancel_import(self, job: JobId) -> None:
         self._imports.cancel(job)
 
@@ -382,6 +392,7 @@ class Workspace:
                 return
             self._closed = True
         self._turns.close(timeout)
+        self.folders.close(timeout)
         self._fetches.close(timeout)
         self._imports.close(timeout)
         if self._ahead is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _PHASE_WORDS = {
     "copy": "copying",
+    "recognise": "reading scans",
     "text": "reading text",
     "words": "indexing words",
     "vectors": "indexing meaning",
@@ -42,7 +43,7 @@ def progress_words(progress: IngestProgress | None) -> str:
         return words
     if progress.phase == "copy":
         return f"{words}: {size(progress.done)} of {size(progress.total)}"
-    unit = "page " if progress.phase == "text" else ""
+    unit = "page " if progress.phase in ("text", "recognise") else ""
     return f"{words}: {unit}{count(progress.done)} of {count(progress.total)}"
 
 
