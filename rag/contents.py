@@ -41,6 +41,12 @@ class Contents:
         )
         return str(row["label"]) if row else str(page_index + 1)
 
+    def page_labels(self, document_id: DocumentId) -> list[str]:
+        """Those of all pages, as `page_label`."""
+        rows = self._shelf.db.tuples("SELECT page_index, label FROM labels WHERE document_id = ?", (document_id,))
+        labels = dict(rows)
+        return [str(labels.get(page, page + 1)) for page in range(self.document(document_id).pages)]
+
     def page_text(self, document_id: DocumentId, page_index: int) -> str:
         """The page's text with hyphenated words joined and ligatures expanded; empty if there is none."""
         row = self._shelf.db.row(

@@ -49,7 +49,10 @@ class Folders:
         self._thread: threading.Thread | None = None
 
     def follow(self, folder: Path, name: str = "") -> Collection:
-        """The folder's PDFs belong to the collection `name` (default: the folder's) from now on. UserError without it."""
+        """The folder's PDFs belong to the collection `name` (default: the folder's name) from now on.
+
+        Errors: UserError when it is not there.
+        """
         if not folder.is_dir():
             raise UserError("This folder is not there.", f"There is no folder {folder}.", "Choose another.")
         made = self._library().make_collection(name or folder.absolute().name or "Folder", folder)

@@ -94,9 +94,8 @@ class Scopes:
         return chapter_scope(document, chapter)
 
     def labels(self, document: int) -> list[str]:
-        library = self._library()
-        known = library.document(DocumentId(document))
-        return [library.page_label(known.id, page) for page in range(known.pages)]
+        """Printed labels by page."""
+        return self._library().page_labels(DocumentId(document))
 
     def _set(self, scope: Scope, documents: Sequence[int]) -> Searched:
         if scope.collection:
