@@ -61,7 +61,7 @@ def check_question(options: Namespace) -> None:
     if not options.question and not (options.conversation and (options.resume or options.rest)):
         raise UserError(
             "There is no question.",
-            "-q TEXT is missing; --resume and --rest need a --conversation.",
+            "--question TEXT is missing; --resume and --rest need a --conversation.",
             "See 'pagekeep ask --help'.",
         )
 
