@@ -81,7 +81,7 @@ class Window(QMainWindow):
         self.library.reload()
         workspace = self.services.workspace
         self.services.tasks.read(lambda: workspace.models.chosen, self._choose_model)
-        self.services.tasks.read(lambda: workspace.resume_imports())
+        self.services.tasks.read(lambda: (workspace.resume_imports(), workspace.folders.watch()))
 
     def _choose_model(self, chosen: object) -> None:
         if chosen is None:

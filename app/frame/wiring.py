@@ -27,6 +27,7 @@ def _connect_features(window: Window) -> None:
     library.report_wanted.connect(dialogs.report)
     library.changed.connect(controller.names_changed)
     library.removed.connect(window.reader.close_document)
+    library.collections.ask_wanted.connect(controller.set_scope)
     library.activity.connect(status.show_import)
     status.cancel_wanted.connect(library.cancel)
     status.stop_reading_wanted.connect(lambda: _stop_reading(window))

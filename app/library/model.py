@@ -74,10 +74,11 @@ class LibraryModel(QAbstractListModel):
         self._imports: dict[JobId, Import] = {}
         self._documents: list[Document] = []
         self._read: dict[int, int] = {}
+        self._only: frozenset[int] | None = None  # documents that are shown; None: all
         self._loose: list[Import] = []  # imports of documents that are not in the list yet
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
-        return len(self._loose) + len(self._documents)
+        return len(self._loose) + len(self._shown)
 
     def data(
         self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole
@@ -110,7 +111,18 @@ class LibraryModel(QAbstractListModel):
 
     def document(self, row: int) -> Document | None:
         place = row - len(self._loose)
-        return self._documents[place] if 0 <= place < len(self._documents) else None
+        return self._shown[place] if 0 <= place < len(self._shown) else None
+
+    def show_only(self, documents: frozenset[int] | None) -> None:
+        """Ids of those that are shown; None: all."""
+        with self._rebuilding():
+            self._only = documents
+
+    @property
+    def _shown(self) -> list[Document]:
+        if self._only is None:
+            return self._documents
+        return [document for document in self._documents if int(document.id) in self._only]
 
     def names(self) -> dict[int, str]:
         return {int(document.id): document.name for document in self._documents}
@@ -183,7 +195,7 @@ class LibraryModel(QAbstractListModel):
         running = self.import_at(row)
         if running is not None:
             return import_face(running, self.name(running))
-        document = self._documents[row - len(self._loose)]
+        document = self._shown[row - len(self._loose)]
         return document_face(document, self._read.get(int(document.id), 0))
 
 

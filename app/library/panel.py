@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from app.core import events
 from app.core.errors import UserError
+from app.library.collections import CollectionChooser
 from app.library.errors import ErrorList
 from app.library.model import Import, LibraryModel, progress_words
 from app.services import Services
@@ -62,6 +63,7 @@ class LibraryPanel(QWidget):
         self.list.setModel(self.rows)
         self._add = QToolButton(toolTip="Add PDFs (Ctrl+O)", iconSize=QSize(18, 18))
         self._add.setAccessibleName("Add PDFs")
+        self.collections = CollectionChooser(services)
         self._errors = ErrorList(services.theme)
         self._stack = QStackedWidget()
         self._lay_out()
@@ -71,6 +73,7 @@ class LibraryPanel(QWidget):
     def reload(self) -> None:
         workspace = self._services.workspace
         self._services.tasks.read(lambda: workspace.library.documents(), self._show_documents)
+        self.collections.refresh()
 
     def set_conversation(self, conversation: ConversationId | None) -> None:
         """New imports are attached to the conversation the reader is in."""
@@ -127,6 +130,7 @@ class LibraryPanel(QWidget):
                 lambda: self.report_wanted.emit(event.document),
             )
         self._update()
+        self.collections.refresh()
         self.changed.emit()
 
     def import_cancelled(self, event: events.ImportCancelled) -> None:
@@ -171,6 +175,11 @@ class LibraryPanel(QWidget):
                 )
             )
 
+    def recognise(self, document: int, pages: Sequence[int] | None = None) -> None:
+        """Reads scanned pages, by default all of them; progress stands at the document."""
+        workspace = self._services.workspace
+        self._services.tasks.write(lambda: workspace.recognise(document, pages))
+
     # --- actions ----------------------------------------------------------------------------------
     def remove(self) -> None:
         document, running = self._selected()
@@ -209,6 +218,9 @@ class LibraryPanel(QWidget):
             menu.addAction("Open", QKeySequence("Return"), lambda: self.open_wanted.emit(document.id))
             menu.addAction("Ask about this", lambda: self.ask_wanted.emit(document))
             menu.addAction("What was read…", lambda: self.report_wanted.emit(document))
+            if document.unreadable_pages:
+                menu.addAction("Read the scans", lambda: self.recognise(document.id))
+            self.collections.add_document_menu(menu, document.id)
             if document.state == "importing":
                 menu.addAction("Resume importing", lambda: self._resume(document))
             if running is None:
@@ -228,8 +240,12 @@ class LibraryPanel(QWidget):
         self._update()
         self.changed.emit()
 
+    def _show_only(self, documents: frozenset[int] | None) -> None:
+        self.rows.show_only(documents)
+        self._update()
+
     def _update(self) -> None:
-        self._stack.setCurrentIndex(0 if self.rows.rowCount() else 1)
+        self._stack.setCurrentIndex(0 if self.rows.rowCount() or self.collections.shown else 1)
         running = self.rows.imports()
         if running:
             more = f" (+{len(running) - 1} more)" if len(running) > 1 else ""
@@ -241,7 +257,9 @@ class LibraryPanel(QWidget):
     def _lay_out(self) -> None:
         head = QHBoxLayout()
         head.setContentsMargins(14, 0, 8, 0)
-        head.addWidget(label("Library", "section", wrap=False), 1)
+        head.addWidget(label("Library", "section", wrap=False))
+        head.addWidget(self.collections)
+        head.addStretch(1)
         head.addWidget(self._add)
         empty = EmptyState(
             self._services.theme, "library", "No documents yet", "Drop PDFs anywhere on the window."
@@ -258,6 +276,7 @@ class LibraryPanel(QWidget):
         self._stack.setCurrentIndex(0)
 
     def _connect(self) -> None:
+        self.collections.chosen.connect(self._show_only)
         self.list.activated.connect(lambda _: self._open())
         self.list.customContextMenuRequested.connect(self._menu)
         self._add.clicked.connect(self.choose_files)

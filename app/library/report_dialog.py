@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.widgets.cards import label
+from app.widgets.cards import button, label
 from app.widgets.format import count, plural
 from app.widgets.theme import Theme
 
@@ -124,9 +124,10 @@ class PagesModel(QAbstractTableModel):
 
 
 class IntakeDialog(QDialog):
-    """Signals: open_page (argument: page index)."""
+    """Signals: open_page (argument: page index), read_wanted (scans shall be read; argument: pages, None for all)."""
 
     open_page = Signal(int)
+    read_wanted = Signal(object)
 
     def __init__(self, theme: Theme, report: IntakeReport, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -150,8 +151,15 @@ class IntakeDialog(QDialog):
         only.toggled.connect(self._model.only_problems)
         only.setChecked(problems)
         only.setEnabled(problems)
+        self._table = table
         close = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         close.rejected.connect(self.reject)
+        if report.document.unreadable_pages:
+            self.read_all = button(f"Read all {count(len(report.document.unreadable_pages))} scans", self._read_all)
+            self.read_some = button("Read the selected pages", self._read_selected)
+            for made in (self.read_all, self.read_some):
+                made.setToolTip("Letters are recognised, about 6 s a page; then they are searched and cited like text")
+                close.addButton(made, QDialogButtonBox.ButtonRole.ActionRole)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(18, 16, 18, 14)
         layout.setSpacing(10)
@@ -160,3 +168,13 @@ class IntakeDialog(QDialog):
         layout.addWidget(only)
         layout.addWidget(table, 1)
         layout.addWidget(close)
+
+    def _read_all(self) -> None:
+        self.read_wanted.emit(None)
+        self.accept()
+
+    def _read_selected(self) -> None:
+        rows = self._table.selectionModel().selectedRows()
+        if rows:
+            self.read_wanted.emit(sorted(self._model.page(index.row()) for index in rows))
+            self.accept()

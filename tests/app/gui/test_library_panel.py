@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.core.lookups import Scope
 from app.library.model import progress_words
 from app.library.panel import LibraryPanel
 from app.library.report_dialog import IntakeDialog, summary
@@ -18,7 +20,8 @@ from app.services import Services
 from app.widgets.cards import ErrorCard
 from app.widgets.drop import DropTarget
 from app.widgets.theme import Theme
-from rag import IngestProgress
+from assets import sample_pdf
+from rag import IngestProgress, IntakeReport
 from tests.app.gui.pdf_files import long_pages
 
 MakePdf = Callable[..., Path]
@@ -160,3 +163,37 @@ def test_files_dropped_anywhere_reach_the_library(qtbot: QtBot, theme: Theme, tm
         QApplication.sendEvent(host, QDropEvent(QPointF(10, 10), copy, data, left, none))
     assert dropped.args == [[tmp_path / "a.pdf", tmp_path / "b ü.pdf"]]
     assert not target.isVisible()
+
+
+def test_a_collection_shows_its_own_documents(qtbot: QtBot, services: Services) -> None:
+    library = services.workspace.library
+    first = library.add(sample_pdf())
+    panel = LibraryPanel(services)
+    qtbot.addWidget(panel)
+    panel.reload()
+    qtbot.waitUntil(lambda: panel.rows.rowCount() == 1, timeout=10_000)
+    panel.collections.make("Empty")
+    qtbot.waitUntil(lambda: panel.collections.shown == "Empty" and panel.rows.rowCount() == 0, timeout=10_000)
+    assert panel.rows.names() == {int(first.id): first.name}, "names of all stay known"
+    panel.collections._put("Empty", first.id, True)
+    qtbot.waitUntil(lambda: panel.rows.rowCount() == 1, timeout=10_000)
+    texts = [action.text() for action in panel.collections.menu_for(QMenu(panel)).actions()]
+    assert "Empty  (1)" in texts
+    with qtbot.waitSignal(panel.collections.ask_wanted) as asked:
+        actions = {action.text(): action for action in panel.collections.menu_for(QMenu(panel)).actions()}
+        actions["Ask about “Empty”"].trigger()
+    assert asked.args == [Scope("Empty", collection="Empty")]
+    panel.collections.show_collection("")
+    assert panel.collections.text().startswith("All documents")
+
+
+def test_scans_are_offered_to_be_read(qtbot: QtBot, services: Services) -> None:
+    document = replace(services.workspace.library.add(sample_pdf()), unreadable_pages=(1, 2))
+    pages = tuple(replace(page, kind="scan") for page in services.workspace.library.report(document.id).pages[:3])
+    dialog = IntakeDialog(services.theme, IntakeReport(document, pages))
+    qtbot.addWidget(dialog)
+    assert dialog.read_all.text() == "Read all 2 scans"
+    dialog._table.selectRow(1)
+    with qtbot.waitSignal(dialog.read_wanted) as wanted:
+        dialog.read_some.click()
+    assert wanted.args == [[1]]
