@@ -16,6 +16,7 @@ from rag.errors import DocumentError
 from rag.index import records
 from rag.index.database import private_file
 from rag.ingest import Job, Shelf
+from rag.pdf import tesseract
 from rag.pdf.process import Child, Message
 from rag.types import Document, DocumentId
 
@@ -27,8 +28,8 @@ LAYER = (sys.executable, "-m", "rag.pdf.text_layer")
 
 
 def available() -> bool:
-    """The optional packages are installed."""
-    return find_spec("rapidocr") is not None and find_spec("onnxruntime") is not None
+    """The optional packages are installed, or the system has tesseract."""
+    return (find_spec("rapidocr") is not None and find_spec("onnxruntime") is not None) or tesseract.available()
 
 
 def recognise(shelf: Shelf, job: Job, document: Document, pages: Sequence[int]) -> None:
@@ -40,7 +41,7 @@ def recognise(shelf: Shelf, job: Job, document: Document, pages: Sequence[int]) 
         raise DocumentError(
             "Scanned pages cannot be read yet.",
             "The packages that recognise letters are not installed.",
-            "Install them with: pip install 'pagekeep[ocr]'",
+            "Install them with: pip install 'pagekeep[ocr]' (or the system's tesseract)",
             "recognition",
         )
     done = set(records.recognised(shelf.db, document.id))

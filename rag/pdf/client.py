@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ class Limits:
 
     open_seconds: float = 60.0
     page_seconds: float = 20.0
+    failing_seconds: float = 120.0  # spent on pages that cannot be read, before the rest of a file is left out
     memory_bytes: int = 4 << 30
 
 
@@ -41,6 +43,7 @@ class ExtractedPage:
     positions: CharMap
     kind: PageKind
     reason: str
+    failed: bool = False  # the reader crashed or had to be stopped
 
 
 class Extraction:
@@ -86,14 +89,20 @@ class Extraction:
             self._stop()
 
     def pages(self, wanted: Sequence[int]) -> Iterator[ExtractedPage]:
-        """The wanted pages in their order. A page that crashes or stalls the child is given as unreadable."""
+        """The wanted pages in their order. A page that crashes or stalls the child is given as unreadable; when such
+        pages have taken too much time, so are all that follow."""
         rest = list(wanted)
-        while rest:
+        left = self._limits.failing_seconds
+        while rest and left > 0:
+            start = time.monotonic()
             self._start(rest)
             for page in self._running_pages(tuple(rest)):
                 rest.pop(0)
+                left -= time.monotonic() - start if page.failed else 0.0
                 yield page
+                start = time.monotonic()
             self._stop()
+        yield from (_unread(index, "Too many pages before it could not be read; it was left out.") for index in rest)
 
     def _running_pages(self, wanted: Sequence[int]) -> Iterator[ExtractedPage]:
         """Pages from the running child up to the first failure, which is given as an unreadable page."""
@@ -101,7 +110,7 @@ class Extraction:
             message = self._next(self._limits.page_seconds)
             if message["type"] != "page":
                 reason = "took too long to read" if message["type"] == "stalled" else "made the PDF reader crash"
-                yield ExtractedPage(index, "", CharMap((), ()), "garbled", f"The page {reason}.")
+                yield _unread(index, f"The page {reason}.")
                 return
             yield _page(message)
 
@@ -137,6 +146,10 @@ def _contents(message: Message) -> Contents:
 def _page(message: Message) -> ExtractedPage:
     positions = CharMap(tuple(message["clean"]), tuple(message["raw"]))
     return ExtractedPage(message["page"], message["text"], positions, message["kind"], message["reason"])
+
+
+def _unread(index: int, reason: str) -> ExtractedPage:
+    return ExtractedPage(index, "", CharMap((), ()), "garbled", reason, failed=True)
 
 
 def _open_error(path: Path, message: Message) -> DocumentError:

@@ -1,4 +1,4 @@
-"""Recognition process: draws pages with PDFium and reads them with RapidOCR (the optional extra `ocr`).
+"""Recognition process: draws pages with PDFium and reads them with RapidOCR (the optional extra `ocr`), else tesseract.
 
 Run as `python -m rag.pdf.recognise_worker`; a request is {path, pages, memory_bytes}. Frames: ready, one of type words
 per page, done; or error. A word is [text, x, y, ux, uy, vx, vy] in the page's own coordinates: lower left corner, the
@@ -10,18 +10,21 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
+from rag.pdf import tesseract
 from rag.pdf.process import Message, lower_limits, private_output, send
 
 DPI = 150
 LARGEST_SIDE = 3000  # pixels
 LEAST_SCORE = 0.5
+Recogniser = Callable[[Any], list[tesseract.Found]]
 Word = tuple[str, float, float, float, float, float, float]
 
 
@@ -46,23 +49,28 @@ def answer(request: Message) -> Iterator[Message]:
     yield {"type": "done"}
 
 
-def recogniser() -> Any:
-    """RapidOCR on one thread, silent."""
+def recogniser() -> Recogniser:
+    """The words of each line of a picture [height, width, 3], with their corners in pixels."""
+    if find_spec("rapidocr") is None or find_spec("onnxruntime") is None:
+        return lambda picture: tesseract.lines(np.ascontiguousarray(picture.mean(2).astype(np.uint8)))
     from rapidocr import RapidOCR
 
     one = {f"EngineConfig.onnxruntime.{kind}_op_num_threads": 1 for kind in ("intra", "inter")}
-    return RapidOCR(params={"Global.log_level": "critical", "Global.return_word_box": True, **one})
+    read = RapidOCR(params={"Global.log_level": "critical", "Global.return_word_box": True, **one})
+    return lambda picture: [
+        [(text, box) for text, score, box in line if score >= LEAST_SCORE]
+        for line in read(np.ascontiguousarray(picture)).word_results or ()
+    ]
 
 
-def words(page: pdfium.PdfPage, recognise: Any) -> list[Word]:
+def words(page: pdfium.PdfPage, recognise: Recogniser) -> list[Word]:
     """The page's words in reading order, a line after the other; a line's last word ends in "\\n"."""
     scale = min(DPI / 72, LARGEST_SIDE / max(page.get_size()))
     picture = page.render(scale=scale, rev_byteorder=False).to_numpy()
-    found = recognise(np.ascontiguousarray(picture[:, :, :3]))
     height, width = picture.shape[:2]
     made: list[Word] = []
-    for line in found.word_results or ():
-        kept = [(text, box) for text, score, box in line if score >= LEAST_SCORE and text.strip()]
+    for line in recognise(picture[:, :, :3]):
+        kept = [(text, box) for text, box in line if text.strip()]
         for position, (text, box) in enumerate(kept):
             ending = "\n" if position + 1 == len(kept) else ""
             made.append((text + ending, *_placed(page, box, width, height)))

@@ -1,7 +1,9 @@
 """Every PDF of a folder goes through intake; PAGEKEEP_CORPUS names the folder (many real files of many kinds)."""
 
 import os
+import random
 import re
+import time
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -9,9 +11,10 @@ from pathlib import Path
 import pypdfium2
 import pytest
 
+from rag import Library
 from rag.errors import DocumentError
 from rag.pdf import inspect
-from rag.pdf.client import Contents, ExtractedPage, Extraction
+from rag.pdf.client import Contents, ExtractedPage, Extraction, Limits
 
 FOLDER = Path(os.environ.get("PAGEKEEP_CORPUS", ""))
 FILES = sorted(FOLDER.glob("*.pdf")) if os.environ.get("PAGEKEEP_CORPUS") else []
@@ -111,3 +114,40 @@ def test_classes(name: str, kind: str, least: int) -> None:
         pytest.skip(f"there is no {name}")
     kinds = Counter(page.kind for page in read(FOLDER / name)[1])
     assert kinds[kind] >= least  # type: ignore[index]
+
+
+@pytest.mark.parametrize("path", [f for f in FILES if f.stat().st_size < 1_200_000], ids=lambda path: path.name)
+def test_rotten_files(path: Path, tmp_path: Path) -> None:
+    """Flipped bits, holes and cuts: an error or a document within the time limits, and a library that goes on.
+
+    PAGEKEEP_FUZZ sets how many rotten copies are made of each file.
+    """
+    library = Library(tmp_path / "library", limits=Limits(15.0, 5.0, 20.0))
+    data = path.read_bytes()
+    told: list[DocumentError] = []
+    for seed in range(int(os.environ.get("PAGEKEEP_FUZZ", "1"))):
+        rotten = rot(data, random.Random(seed))
+        (tmp_path / f"{seed}.pdf").write_bytes(rotten)
+        start = time.monotonic()
+        try:
+            document = library.add(tmp_path / f"{seed}.pdf")
+        except DocumentError as error:
+            told.append(error)
+        else:
+            assert len(library.report(document.id).pages) == document.pages
+            library.purge(document.id)
+        assert time.monotonic() - start < 200
+        assert library.documents(include_trashed=True) == []
+    assert all(error.what and error.next for error in told)
+    library.close()
+
+
+def rot(data: bytes, chance: random.Random) -> bytes:
+    rotten = bytearray(data)
+    for _ in range(chance.choice((1, 10, 100, 1000)) if data else 0):
+        at = chance.randrange(len(rotten))
+        rotten[at] ^= 1 << chance.randrange(8)
+    if data and chance.random() < 0.3:
+        at = chance.randrange(len(rotten))
+        rotten[at : at + chance.randrange(5000)] = b""
+    return bytes(rotten[: chance.randrange(len(rotten))] if data and chance.random() < 0.2 else rotten)

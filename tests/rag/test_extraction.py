@@ -80,6 +80,15 @@ def test_a_page_that_hangs_is_given_up(tmp_path: Path) -> None:
     assert "too long" in pages[1].reason
 
 
+def test_a_file_of_hanging_pages_is_given_up(tmp_path: Path) -> None:
+    path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(6))
+    limits = Limits(page_seconds=1.5, failing_seconds=2.0)
+    with Extraction(path, limits=limits, command=misbehaving(tmp_path, hang=tuple(range(1, 6)))) as extraction:
+        pages = list(extraction.pages(range(6)))
+    assert [page.kind for page in pages] == ["text", *["garbled"] * 5]
+    assert ["left out" in page.reason for page in pages] == [False] * 3 + [True] * 3
+
+
 def test_cancelling_kills_the_reader_at_once(tmp_path: Path) -> None:
     path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(4))
     stop = threading.Event()
