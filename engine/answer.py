@@ -29,6 +29,11 @@ class AnswerText:
         self.text = ""
         self.stopped = False
 
+    @property
+    def written(self) -> str:
+        """Everything so far, what is held back included."""
+        return self.text + self._held
+
     def push(self, token: int) -> str:
         """Adds a token; returns the text that may be shown now (may be empty)."""
         return self._add(self._source.push(token))

@@ -90,7 +90,10 @@ class EngineSettings:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sampling parameters; temperature 0 is greedy. Penalties look at the answer's last `penalty_window` tokens."""
+    """Sampling parameters; temperature 0 is greedy. Penalties look at the answer's last `penalty_window` tokens.
+
+    `citations`: after "[" no number but 1 to this can be written; 0: numbers are free.
+    """
 
     temperature: float = 0.7
     top_k: int = 40
@@ -103,6 +106,7 @@ class Sampling:
     seed: int = 0
     max_tokens: int = 512
     stop: tuple[str, ...] = ()
+    citations: int = 0
 
 
 @dataclass(frozen=True)

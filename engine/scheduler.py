@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.admission import Admission
+from engine.citation_limit import CitationLimit
 from engine.errors import EngineError
 from engine.messages import (
     ConversationId,
@@ -61,12 +62,14 @@ class Scheduler:
         rates: Rates,
         limits: Limits,
         emit: Callable[[Event], None],
+        citations: CitationLimit | None = None,
     ) -> None:
         self._runner = runner
         self._admission = admission
         self._rates = rates
         self._limits = limits
         self._emit = emit
+        self._citations = citations
         self._turns: dict[TurnId, Turn] = {}
         self.focus: ConversationId | None = None
 
@@ -215,6 +218,8 @@ class Scheduler:
 
     def _sample(self, turn: Turn, logits: npt.NDArray[np.float32]) -> None:
         sampling = turn.request.sampling
+        if sampling.citations and self._citations is not None:
+            logits = self._citations.limited(logits, turn.answer.written, sampling.citations)
         token = sample(logits, sampling, turn.recent(sampling.penalty_window), turn.position)
         if not turn.generated:
             turn.clock.sampled_first()

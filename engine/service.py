@@ -11,6 +11,7 @@ from engine.admission import Admission
 from engine.answer import AnswerText
 from engine.background import DocumentReader
 from engine.canary import Canary
+from engine.citation_limit import CitationLimit
 from engine.costs import model_depth_scale
 from engine.errors import EngineError
 from engine.kv.cache import KvCache
@@ -255,7 +256,8 @@ class Service:
         spec = model.handle.spec
         rotation = None if shift_refused(spec, settings.kv_type_k) else KeyRotation.of(spec, model.layout)
         admission = Admission(cache, rates, limits.context, self._emit, rotation)
-        scheduler = Scheduler(runner, admission, rates, limits, self._emit)
+        citations = CitationLimit(model.handle.tokenizer, spec.vocabulary)
+        scheduler = Scheduler(runner, admission, rates, limits, self._emit, citations)
         scale = model_depth_scale(model)
         cache.judge_by(rates.costs(scale))
         reader = DocumentReader(runner, cache, rates, limits.context, self._emit)

@@ -77,7 +77,8 @@ def _settings(settings: Settings, options: Namespace) -> Settings:
     given = {key: value for key in SAMPLING if (value := getattr(options, key)) is not None}
     if options.stop:
         given["stop"] = tuple(options.stop)
-    settings = replace(settings, sampling=replace(settings.sampling, **given))
+    limited = settings.limit_citations or options.limit_citations
+    settings = replace(settings, sampling=replace(settings.sampling, **given), limit_citations=limited)
     return with_engine_options(settings, threads=options.threads, context=options.ctx)
 
 

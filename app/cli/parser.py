@@ -81,6 +81,7 @@ def _add_ask(commands: Commands) -> None:
         help="where the conversation is full: recompute (leave the oldest turns out), shift (the same, approximate and "
         "faster), fork (a new conversation with a summary) or larger (load with a larger context)",
     )  # fmt: skip
+    ask.add_argument("--limit-citations", action="store_true", help="no number without a passage can be written")
     ask.add_argument("--max-tokens", type=POSITIVE, metavar="N", help="length of the answer")
     _add_sampling_options(ask)
     _add_model_options(ask)

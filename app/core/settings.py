@@ -31,6 +31,7 @@ class Settings:
         passages: how many passages at most.
         answer_reserve: room kept free for answers and later questions when documents are placed.
         whole_tokens: the longest document that automatic mode reads whole, 0: whatever fits the context.
+        limit_citations: whether a model can only write numbers of passages that are in its context.
         read_ahead: whether documents are read by the model before anybody asks (never on battery).
         fetch_embedder: whether the first import may download the small model that finds by meaning.
         extra: keys of another version, kept as they are.
@@ -46,6 +47,7 @@ class Settings:
     passages: int = 5
     answer_reserve: int = 1024
     whole_tokens: int = 0
+    limit_citations: bool = False
     read_ahead: bool = True
     fetch_embedder: bool = True
     extra: dict[str, Any] = field(default_factory=dict)

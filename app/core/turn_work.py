@@ -26,8 +26,9 @@ from app.core.heads import Head
 from app.core.inventory import catalogue_answer, store_told
 from app.core.overflow import cut_of, way_named, ways_out
 from app.core.planning import Plan, Situation
-from app.core.prompt import history
+from app.core.prompt import Context, history
 from app.core.records import Message, MessageId
+from app.core.settings import Settings
 from app.core.surveys import begin_survey, go_on_with_survey, survey_of
 from app.core.turn_parts import Request, RunningTurn, TurnServices
 from engine.messages import Cancel, Sampling, Submit, Tokens, TurnFinished
@@ -225,7 +226,7 @@ class TurnWork:
             turn=job.turn,
             conversation=job.conversation,
             tokens=request.prompt,
-            sampling=_sampling(self._with.settings().sampling, request),
+            sampling=_sampling(self._with.settings(), request),
             shared_tokens=placement_of(request.messages).shared_tokens,
             history_tokens=request.computed,
             shifts=moved.shifts,
@@ -265,6 +266,10 @@ def _ended(left: Message, store: ConversationStore, model: ReadyModel) -> bool:
     return bool(last) and last[0] in model.end_ids
 
 
-def _sampling(sampling: Sampling, request: Request) -> Sampling:
-    """Another answer to the same question gets random numbers of its own."""
-    return replace(sampling, seed=sampling.seed + request.variant)
+def _sampling(settings: Settings, request: Request) -> Sampling:
+    """Another answer to the same question gets random numbers of its own. Where citations are limited, it can only
+    write numbers of passages that its context has."""
+    sampling = replace(settings.sampling, seed=settings.sampling.seed + request.variant)
+    if not settings.limit_citations:
+        return sampling
+    return replace(sampling, citations=Context.of(request.messages, frozenset()).next_marker - 1)

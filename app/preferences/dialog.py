@@ -130,6 +130,10 @@ class PreferencesDialog(QDialog):
         change = self._sampling("stop")
         stop.textChanged.connect(lambda: change(stop_strings(stop.toPlainText())))
         _add_row(group.layout(), "Stop where this is written", stop, "one text per line")
+        limit = QCheckBox("Only numbers of passages that are there", checked=self._settings.limit_citations)
+        limit.setToolTip('After "[" the model can write no number without a passage; words in brackets stay free')
+        limit.toggled.connect(self._field("limit_citations"))
+        group.layout().addRow(limit)
         return group
 
     def _documents(self) -> _Group:
@@ -201,7 +205,10 @@ class PreferencesDialog(QDialog):
 
     def _store(self) -> None:
         new, workspace = self._settings, self._services.workspace
-        names = ("engine", "sampling", "passages", "passage_tokens", "answer_reserve", "whole_tokens", "read_ahead")
+        names = (
+            "engine", "sampling", "passages", "passage_tokens", "answer_reserve", "whole_tokens", "read_ahead",
+            "limit_citations",
+        )  # fmt: skip
         changes = {name: getattr(new, name) for name in names}
         self._services.tasks.write(lambda: workspace.update_settings(**changes))
 

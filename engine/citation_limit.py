@@ -1,0 +1,91 @@
+"""Generation that can name no passage that is not there: after "[" a number stays within those of the context.
+
+Only digits are held back, so brackets around words stay free. A number that is being written is never cut: every
+token that would lead beyond the last passage is struck out before sampling.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+OPEN = re.compile(r"\[(?:\d+\s*[,;]\s*)*(\d*)$")  # a marker that is being written, and its last number so far
+OPENING = re.compile(r"\[\s?(\d+)")
+LEADING = re.compile(r"\s?(\d+)")
+LONGEST_MARKER = 40  # characters of an answer's end that are looked at
+Floats = npt.NDArray[np.float32]
+
+
+class Vocabulary(Protocol):
+    """`engine.tokenizer.Tokenizer`."""
+
+    def token_bytes(self, token_id: int, *, special: bool = True) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class _DigitToken:
+    """A token that begins with digits (`opens` False) or has them behind a bracket of its own."""
+
+    id: int
+    digits: str
+    spaced: bool
+    opens: bool
+
+
+class CitationLimit:
+    """Token table of one model, made when it is first needed (a second for large vocabularies)."""
+
+    def __init__(self, vocabulary: Vocabulary, size: int) -> None:
+        self._vocabulary = vocabulary
+        self._size = size
+
+    @cached_property
+    def _tokens(self) -> tuple[_DigitToken, ...]:
+        return tuple(self._digit_tokens())
+
+    def _digit_tokens(self) -> Iterator[_DigitToken]:
+        for token in range(self._size):
+            text = self._vocabulary.token_bytes(token).decode("utf-8", "ignore")
+            if not any(c.isdigit() for c in text):
+                continue
+            opening, leading = OPENING.search(text), LEADING.match(text)
+            if opening:
+                yield _DigitToken(token, opening[1], False, opens=True)
+            elif leading:
+                yield _DigitToken(token, leading[1], text[0].isspace(), opens=False)
+
+    def struck(self, written: str, count: int) -> list[int]:
+        """Ids of tokens that may not follow `written` when the context has passages 1 to `count`."""
+        found = OPEN.search(written[-LONGEST_MARKER:])
+        begun = found[1] if found else None
+        wrong = []
+        for token in self._tokens:
+            if token.opens:
+                allowed = _leads_to_one(token.digits, count)
+            elif begun is None:
+                continue
+            else:
+                allowed = _leads_to_one(token.digits if token.spaced else begun + token.digits, count)
+            if not allowed:
+                wrong.append(token.id)
+        return wrong
+
+    def limited(self, logits: Floats, written: str, count: int) -> Floats:
+        """Logits [vocabulary] without what would name a passage that is not there; the argument stays as it is."""
+        wrong = self.struck(written, count)
+        if not wrong:
+            return logits
+        scores = logits.copy()
+        scores[wrong] = -np.inf
+        return scores
+
+
+def _leads_to_one(digits: str, count: int) -> bool:
+    """Some number from 1 to `count` begins with these digits. They are one themselves then: prefixes are smaller."""
+    return digits[0] != "0" and 1 <= int(digits) <= count
