@@ -8,8 +8,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from app.cli.chat import message_numbered
 from app.cli.console import Console
 from app.cli.session import Session, open_session, stored_settings, with_engine_options
+from app.cli.ways import way_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
 from app.core.explain import explain_lines
@@ -17,7 +19,7 @@ from app.core.lookups import Lookup, Scope
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
 from engine.messages import TurnId
-from engine.overflow import OverflowOption, OverflowWay
+from engine.overflow import OverflowWay
 from rag.types import Document
 
 MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "survey": "survey", "auto": "auto"}
@@ -54,6 +56,10 @@ def _message(session: Session, conversation: Conversation, options: Namespace) -
         asked = [m.text for m in workspace.conversations.messages(conversation.id) if m.role == "user"]
         question = options.question or (asked[-1] if asked else "")
         return followed(session, workspace.ask(conversation.id, question, survey=True))
+    if options.edit:
+        messages = workspace.conversations.messages(conversation.id)
+        edited = message_numbered(messages, options.edit, conversation.title)
+        return followed(session, workspace.edit(conversation.id, edited.id, options.question))
     return answer_in_mode(session, conversation, options.question, options.mode, options.overflow)
 
 
@@ -130,30 +136,9 @@ def answer_in_mode(
         raise
 
 
-def way_out(error: DoesNotFit) -> str:
-    """What can be typed to go on, with prices."""
-    offered = [(f"--overflow {option.way}", way_words(option)) for option in error.ways if not option.refused]
-    if error.whole:
-        offered.insert(0, ("--mode retrieve", "looks passages up instead of reading the document whole"))
-    if not offered:
-        return error.next
-    return "\n".join(["Choose how to go on:", *(f"  {option:<22} {words}" for option, words in offered)])
-
-
-def way_words(option: OverflowOption) -> str:
-    """`leaves 3 turns out, 812 tokens are read again, about 2 s`."""
-    wait = f"about {max(1, round(option.seconds)):,} s"
-    left = f"{option.turns_dropped} turn{'' if option.turns_dropped == 1 else 's'}"
-    if option.way == "larger":
-        return f"loads the model with {option.context:,} tokens of context, {wait}"
-    if option.way == "fork":
-        return f"goes on in a new conversation with a summary of {left}, {wait}"
-    if option.way == "shift":
-        return f"leaves {left} out and moves the rest up (approximate), {option.computed:,} tokens are read, {wait}"
-    return f"leaves {left} out, {option.computed:,} tokens are read, {wait}"
-
-
-def answer(session: Session, conversation: Conversation, question: str, overflow: OverflowWay | None = None) -> Message:
+def answer(
+    session: Session, conversation: Conversation, question: str, overflow: OverflowWay | None = None
+) -> Message:
     """Asks and streams the answer to the terminal. Raises the UserError of a failed turn."""
     return followed(session, session.workspace.ask(conversation.id, question, overflow))
 

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import time
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
+from app.cli.cache_text import (
+    Collected,
+    collected_line,
+    conversation_lines,
+    difference_lines,
+    megabytes,
+    page_lines,
+    stat_lines,
+)
 from app.cli.console import Console
 from app.core.conversations import ConversationStore
 from app.core.errors import UserError
+from app.core.explain import Decoder, explained
+from app.core.log_words import log_time, log_words
 from app.core.paths import Paths
+from app.core.records import Difference
 from app.core.settings import load_settings
 from engine.kv.log import read_log
-from engine.store.tools import ConversationEntry, StoreTools
+from engine.messages import ConversationId, FirstDifference
+from engine.store.inspect import StateDifference
+from engine.store.tools import StoreTools
 
 
 def run(options: Namespace, console: Console) -> None:
@@ -23,20 +36,10 @@ def run(options: Namespace, console: Console) -> None:
 
 
 def _ls(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    titles = _titles(paths)
-    entries = [{"title": titles.get(e.conversation), **asdict(e)} for e in tools.ls()]
-    console.result({"conversations": entries})
-    for entry in tools.ls():
-        console.text(_line(entry, _title(titles, entry.conversation)))
-    if not entries:
-        console.text("Nothing is kept yet.")
-
-
-def _line(entry: ConversationEntry, title: str) -> str:
-    saved = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.saved))
-    tokens = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens"
-    size = f"{entry.bytes / 1e6:,.1f} MB ({entry.shared_bytes / 1e6:,.1f} shared)"
-    return ", ".join(part for part in (f"{title}  {tokens}", size, saved, entry.model) if part)
+    titles, found = _titles(paths), tools.ls()
+    console.result({"conversations": [{"title": titles.get(e.conversation), **asdict(e)} for e in found]})
+    for line in conversation_lines(found, {e.conversation: _title(titles, e.conversation) for e in found}):
+        console.text(line)
 
 
 def _title(titles: dict[str, str], conversation: str) -> str:
@@ -64,10 +67,10 @@ def _titles(paths: Paths) -> dict[str, str]:
 
 def _stat(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
     settings, _ = load_settings(paths.settings)
-    data = {**asdict(tools.stat()), "budget_bytes": settings.engine.disk_budget_bytes}
-    console.result(data)
-    for key, value in data.items():
-        console.text(f"{key}: {value:,}" if isinstance(value, int) else f"{key}: {value}")
+    found, budget = tools.stat(), settings.engine.disk_budget_bytes
+    console.result({**asdict(found), "budget_bytes": budget})
+    for line in stat_lines(found, budget):
+        console.text(line)
 
 
 def _verify(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
@@ -86,29 +89,53 @@ def _gc(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
     settings, _ = load_settings(paths.settings)
     collected = asdict(tools.gc(settings.engine.disk_budget_bytes))
     console.result(collected)
-    console.text(", ".join(f"{key}: {value}" for key, value in collected.items()))
+    console.text(collected_line(Collected(**collected)))
 
 
 def _show(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
     entry = tools.show(_named(paths, options.conversation))
     console.result(asdict(entry))
-    saved = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens, {entry.bytes / 1e6:,.1f} MB"
+    saved = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens, {megabytes(entry.bytes)}"
     console.text(f"{_title(_titles(paths), entry.conversation)}  {saved}, {entry.model}")
-    for page in entry.pages:
-        kind = "tail" if page.tail else "page"
-        shared = f", shared with {page.users}" if page.users else ""
-        place = f"{page.segment}:{page.offset}"
-        console.text(f"  {page.start:>8,} {kind} of {page.tokens} tokens, {page.bytes:,} bytes, {place}{shared}")
+    for line in page_lines(entry.pages):
+        console.text(f"  {line}")
 
 
 def _diff(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    found = tools.diff(_named(paths, options.first), _named(paths, options.second))
-    console.result(asdict(found))
-    console.text(f"{found.shared_tokens:,} tokens in common, {found.shared_bytes / 1e6:,.1f} MB of pages kept once")
-    if found.position < 0:
-        console.text(found.why)
-    else:
-        console.text(f"at {found.position:,}: token {found.first_token} and token {found.second_token} ({found.why})")
+    first, second = _named(paths, options.first), _named(paths, options.second)
+    found, one, two = tools.diff(first, second), tools.show(first), tools.show(second)
+    same = found.position < 0 and one.tokens == two.tokens == found.shared_tokens
+    words = _in_words(paths, first, found, one.model)
+    console.result({**asdict(found), "same": same, "difference": asdict(words) if words else None})
+    for line in difference_lines(found, same, words):
+        console.text(line)
+
+
+def _in_words(paths: Paths, first: str, found: StateDifference, model: str) -> Difference | None:
+    """Where they part as message and text; None where the model's file or the conversation is not at hand."""
+    decoder = _decoder(paths, model) if found.position >= 0 else None
+    if decoder is None or not paths.conversations.is_file():
+        return None
+    part = FirstDifference(found.position, found.first_token, found.second_token, 0, 0)
+    store = ConversationStore(paths.conversations)
+    try:
+        messages = store.messages(ConversationId(first))
+        return explained(part, [message for message in messages if message.in_context], decoder)
+    finally:
+        store.close()
+
+
+def _decoder(paths: Paths, model: str) -> Decoder | None:
+    """The tokenizer of the chosen model, when it is the one that the state is of."""
+    from engine.gguf import GgufFile
+    from engine.models.families import spec_from_gguf
+    from engine.tokenizer import Tokenizer
+
+    chosen = load_settings(paths.settings)[0].model
+    if chosen is None or not chosen.is_file():
+        return None
+    with GgufFile.open(chosen) as file:
+        return Tokenizer.from_gguf(file) if spec_from_gguf(file).name == model else None
 
 
 def _log(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
@@ -117,10 +144,10 @@ def _log(tools: StoreTools, paths: Paths, console: Console, options: Namespace) 
     console.result({"entries": entries})
     titles = _titles(paths)
     for entry in entries:
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry["at"]))
-        rest = [f"{key} {value}" for key, value in entry.items() if key not in _SHOWN_APART]
-        who = [_title(titles, entry["conversation"])] if entry.get("conversation") else []
-        console.text("  ".join([when, entry["operation"], *who, ", ".join(rest)]))
+        who = f"{_title(titles, entry['conversation'])}: " if entry.get("conversation") else ""
+        console.text(f"{log_time(entry)}  {who}{log_words(entry)}")
+    if not entries:
+        console.text("Nothing was done yet.")
 
 
 def _export(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
@@ -144,7 +171,6 @@ def _pin(tools: StoreTools, paths: Paths, console: Console, options: Namespace) 
     console.text("It may be evicted again." if options.off else "It stays, whatever the budget.")
 
 
-_SHOWN_APART = {"at", "operation", "conversation", "process", "level"}
 ACTIONS = {
     "ls": _ls,
     "show": _show,

@@ -18,6 +18,7 @@ MODULES = {
     "start": "app.cli.start",
     "index": "app.cli.index",
     "cache": "app.cli.cache",
+    "chat": "app.cli.chat",
     "model": "app.cli.model",
     "bench": "app.cli.bench",
 }

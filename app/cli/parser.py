@@ -37,6 +37,7 @@ def build_parser() -> Parser:
     _add_ask(commands)
     _add_start(commands)
     _add_index(commands)
+    _add_chat(commands)
     _add_cache(commands)
     _add_model(commands)
     _add_bench(commands)
@@ -82,6 +83,7 @@ def _add_ask(commands: Commands) -> None:
         "faster), fork (a new conversation with a summary) or larger (load with a larger context)",
     )  # fmt: skip
     ask.add_argument("--limit-citations", action="store_true", help="no number without a passage can be written")
+    ask.add_argument("--edit", type=POSITIVE, metavar="N", help="instead of message N and all that follows it")
     ask.add_argument("--max-tokens", type=POSITIVE, metavar="N", help="length of the answer")
     _add_sampling_options(ask)
     _add_model_options(ask)
@@ -135,6 +137,26 @@ def _add_index(commands: Commands) -> None:
     evaluate.add_argument("set", metavar="SET.jsonl", help="a line each: pdf, question, pages (from 0), kind")
     evaluate.add_argument("--alone", action="store_true", help="search only the question's own document")
     evaluate.add_argument("--words-only", action="store_true", help="without vectors")
+
+
+def _add_chat(commands: Commands) -> None:
+    actions = _group(commands, "chat", "Conversations, and changes to their history")
+    _command(actions, "ls", "List the conversations")
+    named = {
+        "show": "The messages of a conversation, numbered",
+        "fork": "A copy, up to a message, that shares the state",
+        "trim": "Remove what comes after a message",
+        "remove": "Take a turn, question and answer, out of the model's context",
+        "undo": "Bring the turns back that left the context last",
+    }
+    made = {name: _command(actions, name, help) for name, help in named.items()}
+    for action in made.values():
+        action.add_argument("conversation", metavar="NAME", help="its title or id")
+    made["fork"].add_argument("--name", metavar="NAME", help="of the copy")
+    for name in ("fork", "trim", "remove"):
+        wanted = name != "fork"
+        made[name].add_argument("--at", type=POSITIVE, metavar="N", required=wanted, help="the message's number")
+    made["remove"].add_argument("--shift", action="store_true", help="move the rest up instead (approximate)")
 
 
 def _add_cache(commands: Commands) -> None:

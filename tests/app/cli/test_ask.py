@@ -224,3 +224,52 @@ def test_a_full_conversation_lists_its_ways_and_takes_one(pagekeep, starter_mode
     assert done["tokens"]["prompt"] < 256
     assert done["approximate"] is False
     assert [m.in_context for m in stored(pagekeep, "c")] == [False, False, True, True]
+
+
+def test_what_is_kept_is_told_in_words(pagekeep, book: Path, starter_model: Path) -> None:
+    """`cache` with two conversations on one document: tables, where they part in words, pins, moves."""
+    options = ("--model", starter_model, "--max-tokens", 4)
+    for name, question in (("one", "Which word is on page two?"), ("two", "What is this about?")):
+        done = pagekeep("ask", book, "-q", question, "--conversation", name, *options)
+        assert done.status == 0, done.err
+    assert pagekeep("cache", "pin", "one").status == 0
+    listed = pagekeep("cache", "ls").out.splitlines()
+    assert listed[0].split()[:3] == ["conversation", "tokens", "on"]
+    assert sorted(line.split("  ")[0] for line in listed[1:]) == ["one (pinned)", "two"]
+    part = pagekeep("cache", "diff", "one", "two")
+    assert "tokens in common" in part.out
+    assert "message 1 (question)" in part.out
+    assert "“Which” in the first, “What” in the second" in part.out
+    data = pagekeep("cache", "diff", "one", "two", "--json").json
+    assert data["same"] is False
+    assert data["difference"]["found"] == "What"
+    assert "They are the same." in pagekeep("cache", "diff", "one", "one").out
+    shown = pagekeep("cache", "show", "one").out
+    assert "also used by" in shown
+    assert "end" in shown.splitlines()[-1]
+    assert "freed" in pagekeep("cache", "gc").out
+    assert "one: save" in pagekeep("cache", "log").out
+    assert "in use" in pagekeep("cache", "stat").out
+
+
+def test_history_is_changed_by_number(pagekeep, starter_model: Path) -> None:
+    options = ("--conversation", "c", "--model", starter_model, "--max-tokens", 4, "--temperature", 0)
+    for question in ("Name a river.", "Is it long?", "Or deep?"):
+        assert pagekeep("ask", "-q", question, *options).status == 0
+    assert "Is it long?" in pagekeep("chat", "show", "c").out.splitlines()[2]
+    fork = pagekeep("chat", "fork", "c", "--at", 2, "--name", "d", "--json").json
+    assert fork["title"] == "d"
+    assert len(pagekeep("chat", "show", "d", "--json").json["messages"]) == 2
+    removed = pagekeep("chat", "remove", "c", "--at", 3, "--json").json
+    assert removed["messages"] == 2
+    assert removed["again"] > 0
+    shown = pagekeep("chat", "show", "c", "--json").json["messages"]
+    assert [m["in_context"] for m in shown] == [True, True, False, False, True, True]
+    assert pagekeep("chat", "undo", "c").status == 0
+    assert all(m["in_context"] for m in pagekeep("chat", "show", "c", "--json").json["messages"])
+    edited = pagekeep("ask", "-q", "Is it wide?", "--edit", 3, *options, "--json").json
+    assert edited["difference"]["found"] == " wide"
+    assert len(pagekeep("chat", "show", "c", "--json").json["messages"]) == 4
+    assert pagekeep("chat", "trim", "c", "--at", 2).status == 0
+    assert len(pagekeep("chat", "show", "c", "--json").json["messages"]) == 2
+    assert pagekeep("chat", "show", "nobody", "--json").error["what"]

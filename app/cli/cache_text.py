@@ -1,0 +1,115 @@
+"""`pagekeep cache` in words: tables and sentences from the store's records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from app.core.records import Difference
+from engine.store.inspect import PageEntry, StateDifference
+from engine.store.tools import ConversationEntry, StoreStat
+
+LONGEST_TITLE = 40
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What `cache gc` did (fields of engine.store.tools)."""
+
+    evicted: int
+    unlinked: int
+    compacted: int
+    bytes_before: int
+    bytes_after: int
+
+
+def megabytes(size: float) -> str:
+    return f"{size / 1e9:,.2f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+
+
+def table(rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:
+    """Rows in columns; those of `right` are aligned at their end."""
+    cells = [list(row) for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))] if cells else []
+    return ["  ".join(_padded(row, widths, right)).rstrip() for row in cells]
+
+
+def _padded(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> list[str]:
+    pairs = zip(row, widths, strict=True)
+    return [cell.rjust(width) if i in right else cell.ljust(width) for i, (cell, width) in enumerate(pairs)]
+
+
+def conversation_lines(entries: Sequence[ConversationEntry], title: dict[str, str]) -> list[str]:
+    head = ("conversation", "tokens", "on disk", "size", "shared", "saved", "model")
+    rows = [
+        (
+            _short(title[e.conversation]) + (" (pinned)" if e.pinned else ""),
+            f"{e.tokens:,}",
+            "all" if e.tokens_saved == e.tokens else f"{e.tokens_saved:,}",
+            megabytes(e.bytes),
+            megabytes(e.shared_bytes) if e.shared_bytes else "-",
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(e.saved)),
+            e.model,
+        )
+        for e in entries
+    ]
+    return table([head, *rows], frozenset({1, 2, 3, 4})) if rows else ["Nothing is kept yet."]
+
+
+def stat_lines(stat: StoreStat, budget: int) -> list[str]:
+    dead = max(0, stat.bytes_on_disk - stat.live_bytes - stat.index_bytes)
+    rows = [
+        ("conversations", f"{stat.conversations:,} of {stat.models:,} model{'' if stat.models == 1 else 's'}"),
+        ("pages", f"{stat.pages:,}, and {stat.tails:,} unfinished ends"),
+        ("on disk", f"{megabytes(stat.bytes_on_disk)} of {megabytes(budget)}, in {stat.segments:,} files"),
+        ("in use", megabytes(stat.live_bytes)),
+        ("to be compacted", megabytes(dead)),
+        ("index", megabytes(stat.index_bytes)),
+        ("ever written", megabytes(stat.bytes_written)),
+        ("folder", stat.folder),
+    ]
+    return table(rows)
+
+
+def page_lines(pages: Sequence[PageEntry]) -> list[str]:
+    head = ("tokens", "what", "size", "also used by", "file")
+    rows = [
+        (
+            f"{page.start:,}-{page.start + page.tokens - 1:,}",
+            "end" if page.tail else "page",
+            megabytes(page.bytes),
+            f"{page.users:,} other{'' if page.users == 1 else 's'}" if page.users else "-",
+            f"{page.segment} at {page.offset:,}",
+        )
+        for page in pages
+    ]
+    return table([head, *rows], frozenset({0, 2}))
+
+
+def collected_line(done: Collected) -> str:
+    freed = max(0, done.bytes_before - done.bytes_after)
+    return (
+        f"{megabytes(freed)} freed, {megabytes(done.bytes_after)} left: {done.evicted:,} pages evicted, "
+        f"{done.unlinked:,} files removed, {done.compacted:,} rewritten."
+    )
+
+
+def difference_lines(found: StateDifference, same: bool, words: Difference | None) -> list[str]:
+    common = f"{found.shared_tokens:,} tokens in common, {megabytes(found.shared_bytes)} of pages kept once."
+    if same:
+        return [common, "They are the same."]
+    if found.position < 0:
+        return [common, found.why]
+    if words is None:
+        there = f"Token {found.position:,}: id {found.first_token} in the first, id {found.second_token} in the second"
+        return [common, f"{there} ({found.why})."]
+    kind = "question" if words.role == "user" else "answer"
+    where = f"message {words.number} ({kind}), token {words.index + 1:,} (token {words.position:,} of the whole)"
+    if words.roles_differ:
+        return [common, f"They part in {where}: “{words.found}” was read once as prompt and once as answer."]
+    return [common, f"They part in {where}: “{words.expected}” in the first, “{words.found}” in the second."]
+
+
+def _short(title: str) -> str:
+    return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…"

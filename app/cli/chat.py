@@ -1,0 +1,119 @@
+"""`pagekeep chat`: conversations and their messages, and changes to a history. Messages are named by their number."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from app.cli.cache_text import table
+from app.cli.console import Console
+from app.cli.session import Session, open_session
+from app.core.errors import UserError
+from app.core.records import Conversation, Message
+
+if TYPE_CHECKING:
+    from app.core.revisions import Revised
+
+LONGEST_SHOWN = 100
+
+
+def run(options: Namespace, console: Console) -> None:
+    with open_session(console) as session:
+        ACTIONS[options.action](session, console, options)
+
+
+def _ls(session: Session, console: Console, options: Namespace) -> None:
+    found = session.workspace.conversations.list()
+    console.result({"conversations": [{"id": c.id, "title": c.title, "updated": c.updated} for c in found]})
+    for line in table([(c.title, f"{len(c.documents)} documents") for c in found]):
+        console.text(line)
+
+
+def _show(session: Session, console: Console, options: Namespace) -> None:
+    messages = _messages(session, _named(session, options.conversation))
+    console.result({"messages": [_json(number, m) for number, m in enumerate(messages, start=1)]})
+    for number, message in enumerate(messages, start=1):
+        text = " ".join(message.text.split())
+        shown = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+        who = "you  " if message.role == "user" else "model"
+        console.text(f"{number:>3} {who} {shown}{'' if message.in_context else '  (has left the context)'}")
+
+
+def _fork(session: Session, console: Console, options: Namespace) -> None:
+    source = _named(session, options.conversation)
+    last = _message(session, source, options.at).id if options.at else None
+    fork = session.workspace.fork(source.id, options.name or "", last)
+    console.result({"id": fork.id, "title": fork.title})
+    console.text(f"“{fork.title}” shares the state up to there; nothing is read again.")
+
+
+def _trim(session: Session, console: Console, options: Namespace) -> None:
+    conversation = _named(session, options.conversation)
+    _told(console, session.workspace.revisions.trim(conversation.id, _message(session, conversation, options.at).id))
+
+
+def _remove(session: Session, console: Console, options: Namespace) -> None:
+    conversation = _named(session, options.conversation)
+    message = _message(session, conversation, options.at)
+    session.workspace.load_model()  # it prices what follows, and may move it up
+    session.wait_for_model()
+    way = "shift" if options.shift else "recompute"
+    _told(console, session.workspace.revisions.remove_turn(conversation.id, message.id, way))
+
+
+def _undo(session: Session, console: Console, options: Namespace) -> None:
+    conversation = _named(session, options.conversation)
+    session.workspace.revisions.undo_cut(conversation.id)
+    console.result({"conversation": conversation.id})
+    console.text("The turns that left the context last are in it again.")
+
+
+def _told(console: Console, revised: Revised) -> None:
+    console.result(asdict(revised))
+    what = f"{revised.messages:,} messages removed, {revised.tokens:,} tokens leave the context."
+    if not revised.behind:
+        console.text(f"{what} Nothing is read again.")
+    elif revised.approximate:
+        console.text(f"{what} The {revised.behind:,} behind them move up with the next question (approximate).")
+    else:
+        wait = f", about {revised.seconds:.0f} s" if revised.seconds else ""
+        console.text(f"{what} {revised.again:,} tokens are read again with the next question{wait}.")
+
+
+def _named(session: Session, name: str) -> Conversation:
+    found = session.workspace.conversations.find(name)
+    if found is None:
+        raise UserError("There is no such conversation.", f"None is called {name!r}.", "See 'pagekeep chat ls'.")
+    return found
+
+
+def _messages(session: Session, conversation: Conversation) -> tuple[Message, ...]:
+    return session.workspace.conversations.messages(conversation.id)
+
+
+def _message(session: Session, conversation: Conversation, number: int) -> Message:
+    return message_numbered(_messages(session, conversation), number, conversation.title)
+
+
+def message_numbered(messages: tuple[Message, ...], number: int, title: str) -> Message:
+    if not 1 <= number <= len(messages):
+        why = f"“{title}” has {len(messages):,} messages."
+        raise UserError(f"There is no message {number:,}.", why, "See 'pagekeep chat show'.")
+    return messages[number - 1]
+
+
+def _json(number: int, message: Message) -> dict[str, Any]:
+    return {
+        "number": number,
+        "id": message.id,
+        "role": message.role,
+        "text": message.text,
+        "reasoning": message.reasoning,
+        "tokens": len(message.tokens),
+        "in_context": message.in_context,
+        "state": message.state,
+    }
+
+
+ACTIONS = {"ls": _ls, "show": _show, "fork": _fork, "trim": _trim, "remove": _remove, "undo": _undo}

@@ -1,0 +1,29 @@
+"""The ways out of a full context, as they are typed, with their prices."""
+
+from __future__ import annotations
+
+from app.core.errors import DoesNotFit
+from engine.overflow import OverflowOption
+
+
+def way_out(error: DoesNotFit) -> str:
+    """What can be typed to go on, with prices."""
+    offered = [(f"--overflow {option.way}", way_words(option)) for option in error.ways if not option.refused]
+    if error.whole:
+        offered.insert(0, ("--mode retrieve", "looks passages up instead of reading the document whole"))
+    if not offered:
+        return error.next
+    return "\n".join(["Choose how to go on:", *(f"  {option:<22} {words}" for option, words in offered)])
+
+
+def way_words(option: OverflowOption) -> str:
+    """`leaves 3 turns out, 812 tokens are read again, about 2 s`."""
+    wait = f"about {max(1, round(option.seconds)):,} s"
+    left = f"{option.turns_dropped} turn{'' if option.turns_dropped == 1 else 's'}"
+    if option.way == "larger":
+        return f"loads the model with {option.context:,} tokens of context, {wait}"
+    if option.way == "fork":
+        return f"goes on in a new conversation with a summary of {left}, {wait}"
+    if option.way == "shift":
+        return f"leaves {left} out and moves the rest up (approximate), {option.computed:,} tokens are read, {wait}"
+    return f"leaves {left} out, {option.computed:,} tokens are read, {wait}"
