@@ -106,6 +106,12 @@ class ReadAhead:
             self._held = True
         self.wake()
 
+    def go_on(self) -> None:
+        """Undoes `hold`: it continues where it was."""
+        with self._changed:
+            self._held = False
+        self.wake()
+
     def close(self, timeout: float) -> None:
         """Ends the thread; the engine stops and keeps what it reads when it is closed."""
         with self._changed:

@@ -343,9 +343,16 @@ class Workspace:
             self._engine.send(DropState(document_state(str(document)), disk=True))
 
     def stop_reading_ahead(self) -> None:
-        """What was read is kept. It goes on when a model is loaded or a new document comes. Returns at once."""
+        """What was read is kept. It goes on with `go_on_reading_ahead`, or when a model is loaded or a new document
+        comes. Returns at once.
+        """
         if self._ahead is not None:
             self._ahead.hold()
+
+    def go_on_reading_ahead(self) -> None:
+        """Continues where it was stopped. Returns at once."""
+        if self._ahead is not None:
+            self._ahead.go_on()
 
     def resume_imports(self) -> None:
         """Goes on with what a quit or crash cut short; for after the start. Returns at once."""

@@ -11,7 +11,15 @@ from app.models.words import model_name
 from app.services import Services
 from app.widgets.elided import ElidedLabel
 from app.widgets.format import count, duration, per_second, size
-from engine.messages import DocumentProgress, EngineStats, ModelFailed, ModelLoaded, ModelLoading
+from engine.messages import (
+    DocumentProgress,
+    DocumentRead,
+    DocumentStopped,
+    EngineStats,
+    ModelFailed,
+    ModelLoaded,
+    ModelLoading,
+)
 
 MEMORY_EVERY_MS = 5000
 
@@ -30,6 +38,7 @@ class Activity:
     words: str = ""
     job: object = None
     part: float | None = None
+    paused: bool = False
 
 
 def reading_words(event: DocumentProgress) -> str:
@@ -38,11 +47,19 @@ def reading_words(event: DocumentProgress) -> str:
     return f"reading {event.label} ahead: {count(event.done)} of {count(event.total)} tokens{left}"
 
 
+def paused_words(event: DocumentStopped) -> str:
+    """`reading gnuplot.pdf ahead paused at 80 %`."""
+    return f"reading {event.label} ahead paused at {event.done * 100 // max(1, event.total)} %"
+
+
 class StatusBar(QStatusBar):
-    """Signals: models_wanted; cancel_wanted (argument: the import that is shown); stop_reading_wanted."""
+    """Signals: models_wanted; cancel_wanted (argument: the import that is shown); stop_reading_wanted,
+    read_on_wanted: reading ahead is to pause, and to go on.
+    """
 
     models_wanted = Signal()
     stop_reading_wanted = Signal()
+    read_on_wanted = Signal()
     cancel_wanted = Signal(object)
 
     def __init__(self, services: Services) -> None:
@@ -52,6 +69,7 @@ class StatusBar(QStatusBar):
         self._stats: EngineStats | None = None
         self._import = Activity()
         self._reading = Activity()
+        self._pausing = False
         self._model = QToolButton(text=" No model", iconSize=QSize(16, 16))
         self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._model.setToolTip("Models (Ctrl+M)")
@@ -80,8 +98,12 @@ class StatusBar(QStatusBar):
         self._reading = Activity(reading_words(event), part=event.done / max(1, event.total))
         self._show()
 
-    def _end_reading(self) -> None:
+    def _end_reading(self, event: DocumentRead | DocumentStopped) -> None:
+        """Stopped by the reader it can go on; what stopped it otherwise is told elsewhere."""
         self._reading = Activity()
+        if isinstance(event, DocumentStopped) and self._pausing:
+            self._reading = Activity(paused_words(event), part=event.done / max(1, event.total), paused=True)
+        self._pausing = False
         self._show()
 
     def _show(self) -> None:
@@ -90,8 +112,10 @@ class StatusBar(QStatusBar):
         self._activity.setText(shown.words)
         self._activity.setToolTip(shown.words)
         self._cancel.setVisible(bool(shown.words))
-        self._cancel.setToolTip(f"Stop {what}")
-        self._cancel.setAccessibleName(f"Stop {what}")
+        name = "Go on reading ahead" if shown.paused else f"Stop {what}"
+        self._cancel.setIcon(self._services.theme.icon("continue" if shown.paused else "close"))
+        self._cancel.setToolTip(name)
+        self._cancel.setAccessibleName(name)
         self._progress.setVisible(shown.part is not None)
         if shown.part is not None:
             self._progress.setRange(0, 1000)
@@ -100,7 +124,12 @@ class StatusBar(QStatusBar):
     def _stop(self) -> None:
         if self._import.words:
             self.cancel_wanted.emit(self._import.job)
+        elif self._reading.paused:
+            self._reading = Activity()
+            self._show()
+            self.read_on_wanted.emit()
         else:
+            self._pausing = True
             self.stop_reading_wanted.emit()
 
     @property
@@ -178,7 +207,7 @@ class StatusBar(QStatusBar):
         signals.stats.connect(self._show_stats)
         signals.document_progress.connect(self._show_reading)
         for ended in (signals.document_read, signals.document_stopped):
-            ended.connect(lambda _: self._end_reading())
+            ended.connect(self._end_reading)
         self._services.theme.changed.connect(self._draw)
         timer = QTimer(self, interval=MEMORY_EVERY_MS)
         timer.timeout.connect(self._measure)
@@ -187,4 +216,4 @@ class StatusBar(QStatusBar):
 
     def _draw(self) -> None:
         self._model.setIcon(self._services.theme.icon("model"))
-        self._cancel.setIcon(self._services.theme.icon("close"))
+        self._show()

@@ -31,6 +31,7 @@ def _connect_features(window: Window) -> None:
     library.activity.connect(status.show_import)
     status.cancel_wanted.connect(library.cancel)
     status.stop_reading_wanted.connect(lambda: _stop_reading(window))
+    status.read_on_wanted.connect(lambda: _read_on(window))
     status.models_wanted.connect(dialogs.models)
     chat.add_wanted.connect(library.choose_files)
     chat.sample_wanted.connect(library.add_sample)
@@ -71,6 +72,11 @@ def _connect_events(window: Window) -> None:
     bus.model_loaded.connect(window.model_loaded)
     bus.model_failed.connect(window.model_failed)
     bus.notice.connect(window.notice)
+
+
+def _read_on(window: Window) -> None:
+    workspace = window.services.workspace
+    window.services.tasks.read(lambda: workspace.go_on_reading_ahead())
 
 
 def _stop_reading(window: Window) -> None:

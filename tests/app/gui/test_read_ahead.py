@@ -49,7 +49,7 @@ def test_it_is_shown_while_it_runs_and_when_it_is_done(driver: Driver, make_pdf:
 
 
 @pytest.mark.model
-def test_it_is_stopped_by_its_button(driver: Driver, make_pdf: MakePdf) -> None:
+def test_it_is_paused_and_goes_on_by_its_button(driver: Driver, make_pdf: MakePdf) -> None:
     status, stopped = driver.window.status, []
     driver.desktop.bridge.document_stopped.connect(stopped.append)
     driver.add(make_pdf("orchard.pdf", long_pages("orchard", 5)))
@@ -60,8 +60,15 @@ def test_it_is_stopped_by_its_button(driver: Driver, make_pdf: MakePdf) -> None:
     (event,) = stopped
     assert isinstance(event, DocumentStopped)
     assert event.done < event.total
-    driver.until(lambda: not status._cancel.isVisible(), "the button stays", 5)
+    driver.until(lambda: "paused at" in status._activity.toolTip(), "it is not said", 5)
     assert "read" not in detail(driver).split(", ")
+    assert status._cancel.accessibleName() == "Go on reading ahead"
+    begun: list[DocumentProgress] = []
+    driver.desktop.bridge.document_progress.connect(begun.append)
+    status._cancel.click()
+    driver.until(lambda: "read, " in detail(driver), "it does not go on")
+    assert begun[0].done >= event.done, "it goes on where it was"
+    driver.until(lambda: not status._cancel.isVisible(), "the button stays", 20)
 
 
 def test_words_of_the_activity() -> None:
