@@ -1,5 +1,6 @@
 """What a citation marks in the reader is the ink of its characters, and no other."""
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -212,3 +213,58 @@ def word_places(page: pypdfium2.PdfPage) -> Iterator[list[tuple[str, float, floa
             for word, box in zip(words, boxes, strict=True)
         ]
     textpage.close()
+
+
+FOLDER = Path(os.environ.get("PAGEKEEP_CORPUS", ""))
+FILES = sorted(FOLDER.glob("[a-l]*.pdf")) if os.environ.get("PAGEKEEP_CORPUS") else []
+
+
+@pytest.mark.skipif(not FILES, reason="PAGEKEEP_CORPUS is not set")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_real_files_are_marked_where_pdfium_has_the_characters(path: Path, qtbot: QtBot) -> None:
+    """Over all kinds of real files: the same characters at the same places; QtPdf has a PDFium of its own."""
+    document, file = pypdfium2.PdfDocument(path), PdfFile(path)
+    compared = same = 0
+    for index in range(2, len(document), max(1, len(document) // 8)):
+        message = worker.page(document, index)
+        positions = CharMap(tuple(message["clean"]), tuple(message["raw"]))
+        page = document[index]
+        textpage = page.get_textpage()
+        for match in list(re.finditer(r"\S[^\n]{10,30}\S", message["text"]))[::9]:
+            for first, count in positions.spans(match.start(), len(match[0])):
+                told = file.document.getSelectionAtIndex(index, first, count).text()
+                compared += 1
+                same += bare(told) == bare(textpage.get_text_range(first, count)) and placed_alike(
+                    file.rectangles(index, first, count), textpage, first, count, page
+                )
+        textpage.close()
+    document.close()
+    file.close()
+    assert compared > 5
+    assert same >= 0.97 * compared
+
+
+def bare(text: str) -> str:
+    return "".join(c for c in text if c.isalnum())
+
+
+def placed_alike(
+    marks: list[QRectF], textpage: pypdfium2.PdfTextPage, first: int, count: int, page: pypdfium2.PdfPage
+) -> bool:
+    """The rectangles' outline is that of the visible characters, to 2 points."""
+    boxes = [textpage.get_charbox(n) for n in range(first, first + count)]
+    shown = [box for box in boxes if box[2] > box[0] and box[3] > box[1]]
+    left, _, _, top = page.get_bbox()
+    there = (
+        min(b[0] for b in shown) - left,
+        top - max(b[3] for b in shown),
+        max(b[2] for b in shown) - left,
+        top - min(b[1] for b in shown),
+    )
+    here = (
+        min(m.left() for m in marks),
+        min(m.top() for m in marks),
+        max(m.right() for m in marks),
+        max(m.bottom() for m in marks),
+    )
+    return all(abs(one - other) <= 2 for one, other in zip(here, there, strict=True))
