@@ -96,7 +96,7 @@ def chunks(pages: Iterable[PageText], outline: Sequence[Outline], running: Runni
     headings = Headings(outline)
     held: list[tuple[PageText, list[_Draft], str]] = []
     for page in pages:
-        start, end = running.body(page.text)
+        start, end = running.body(page.page_index, page.text)
         drafts = _drafts(page, headings.sections(page, start, end), start, end)
         first = page.text[slice(*drafts[0].spans[0])] if drafts else ""
         for before, waiting, _ in held:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 EDGE_LINES = 2  # lines at the top and bottom that may be running ones
 LEAST_PAGES = 3
 LEAST_SHARE = 0.3  # of the pages between the first and the last time it is seen
 NUMBER = re.compile(r"\d+")
+EDGE_NUMBER = re.compile(r"^\d{1,5}(?=\s)|(?<=\s)\d{1,5}$")
 PAGE_NUMBER = re.compile(r"[-–—\s]*(\d{1,5}|[ivxlc]{1,8}|[a-z])[-–—\s]*", re.IGNORECASE)
 LEADERS = re.compile(r"(\.\s?){4,}\s*[\divxlc]+\s*$", re.IGNORECASE)
 ENDS_IN_NUMBER = re.compile(r"\D(\d{1,5})\s*$")
@@ -19,42 +20,48 @@ LEAST_LISTED = 8
 
 @dataclass
 class RunningLines:
-    """Forms of lines that come back at page edges; fed with every page once, then asked per page."""
+    """Forms of lines that come back at page edges, and numbers there that count the pages; fed with every page once,
+    then asked per page."""
 
     seen: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
     def add(self, page_index: int, text: str) -> None:
         lines = text.splitlines()
         for edge, some in (("top", lines[:EDGE_LINES]), ("bottom", lines[-EDGE_LINES:])):
-            for form in {_form(line) for line in some}:
+            for form in {form for line in some for form in _forms(line, page_index)}:
                 self.seen.setdefault((edge, form), []).append(page_index)
 
-    def body(self, text: str) -> tuple[int, int]:
-        """Start and end of the text without its running lines."""
+    def body(self, page_index: int, text: str) -> tuple[int, int]:
+        """Start and end of the page's text without its running lines."""
         lines = text.splitlines(keepends=True)
         start, end = 0, len(text)
         if len(lines) <= 2 * EDGE_LINES:
             return start, end
         for line in lines[:EDGE_LINES]:
-            if not self._runs("top", line):
+            if not self._runs("top", line, page_index):
                 break
             start += len(line)
         for line in reversed(lines[-EDGE_LINES:]):
-            if not self._runs("bottom", line):
+            if not self._runs("bottom", line, page_index):
                 break
             end -= len(line)
         return start, end
 
-    def _runs(self, edge: str, line: str) -> bool:
-        pages = self.seen.get((edge, _form(line)), [])
+    def _runs(self, edge: str, line: str, page_index: int) -> bool:
         if PAGE_NUMBER.fullmatch(line.strip()):
             return True
-        often = len(pages) >= LEAST_PAGES
-        return often and len(pages) >= LEAST_SHARE * (pages[-1] - pages[0] + 1)
+        return any(_is_often(self.seen.get((edge, form), [])) for form in _forms(line, page_index))
 
 
-def _form(line: str) -> str:
-    return NUMBER.sub("#", " ".join(line.split()).casefold())
+def _is_often(pages: Sequence[int]) -> bool:
+    return len(pages) >= LEAST_PAGES and len(pages) >= LEAST_SHARE * (pages[-1] - pages[0] + 1)
+
+
+def _forms(line: str, page_index: int) -> Iterator[str]:
+    """The line with any numbers; and how far the number at its start or end is from the page's own."""
+    yield NUMBER.sub("#", " ".join(line.split()).casefold())
+    for match in EDGE_NUMBER.finditer(line.strip()):
+        yield f"page {int(match[0]) - page_index:+d}"
 
 
 def is_listing(text: str) -> bool:

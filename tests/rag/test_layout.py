@@ -13,22 +13,37 @@ def test_heads_and_page_numbers_are_left_out() -> None:
     pages = [f"The Harbour Book {n}\n" + "\n".join(lines) for n, lines in enumerate(book(9))]
     running = fed(pages)
     for number, text in enumerate(pages):
-        start, end = running.body(text)
+        start, end = running.body(number, text)
         body = text[start:end]
         assert "Harbour Book" not in body
         assert f"page{number}mark" in body
         assert not body.rstrip().endswith(f"\n{number + 1}")
 
 
+def test_heads_that_differ_on_every_page_are_known_by_their_numbers() -> None:
+    heads = [
+        f"Of the {word} trade {n + 7}" if n % 2 else f"{n + 7} Letters of {word}" for n, word in enumerate("abcdefghi")
+    ]
+    pages = ["\n".join([head, *lines[2:-1]]) for head, lines in zip(heads, book(9), strict=True)]
+    running = fed(pages)
+    assert [pages[n][slice(*running.body(n, pages[n]))].split("\n")[0] for n in range(9)] == [b[2] for b in book(9)]
+
+
+def test_a_first_line_that_ends_in_some_number_stays() -> None:
+    pages = [f"It was in the year {1871 + 3 * n}\n" + "\n".join(book(9)[n][1:-1]) for n in range(9)]
+    pages = [page.replace("It was", f"It {'abcdefghi'[n]}") for n, page in enumerate(pages)]
+    assert fed(pages).body(4, pages[4])[0] == 0
+
+
 def test_a_line_that_comes_back_only_now_and_then_stays() -> None:
     first = ["Remark" if n in (0, 9, 19) else f"Own line of leaf {chr(97 + n)}" for n in range(20)]
     pages = ["\n".join([line, *(f"{line} and row {row}" for row in "abcd")]) for line in first]
-    assert fed(pages).body(pages[9]) == (0, len(pages[9]))
+    assert fed(pages).body(9, pages[9]) == (0, len(pages[9]))
 
 
 def test_a_page_of_two_lines_keeps_them() -> None:
     pages = ["Title\nSubtitle"] * 5
-    assert fed(pages).body(pages[0]) == (0, len(pages[0]))
+    assert fed(pages).body(0, pages[0]) == (0, len(pages[0]))
 
 
 def test_contents_and_index_pages_are_listings() -> None:
