@@ -68,7 +68,11 @@ _DOCUMENTS = (
 _ENGINE = (
     Number("Threads", "threads", 0, 512, hint="0: one per physical core", zero="automatic"),
     Number("Context", "context", 0, 1 << 20, suffix=" tokens", hint="0: the model's own", zero="automatic"),
-    Number("Prefill chunk", "prefill_chunk", 32, 8192, suffix=" tokens"),
+    Number("Batch", "prefill_chunk", 32, 8192, suffix=" tokens", hint="tokens read in one step; more is faster"),
+)
+_KV = (
+    ("K state", "kv_type_k", "f16: as computed; q8: half the size, old turns cannot be moved up"),
+    ("V state", "kv_type_v", "with another type everything is read again"),
 )
 KV_TYPES = ("f16", "bf16", "f32", "q8")
 
@@ -84,7 +88,7 @@ class PreferencesDialog(QDialog):
         self._settings: Settings = services.workspace.settings
         self.setWindowTitle("Preferences")
         self.resize(620, 640)
-        self._reload_hint = label("Engine settings act when the model loads again.", "muted")
+        self._reload_hint = label("These act when the model loads again. State is kept, but not across types.", "muted")
         self._apply_timer = QTimer(self, singleShot=True, interval=APPLY_DELAY_MS)
         self._apply_timer.timeout.connect(self._store)
         page = QWidget()
@@ -148,8 +152,8 @@ class PreferencesDialog(QDialog):
         engine = self._settings.engine
         group = self._numbers("Engine", engine, _ENGINE, self._engine_field)
         form = group.layout()
-        for name, field in (("K state", "kv_type_k"), ("V state", "kv_type_v")):
-            _add_row(form, name, choice_field(KV_TYPES, getattr(engine, field), self._engine_field(field)), "")
+        for name, field, hint in _KV:
+            _add_row(form, name, choice_field(KV_TYPES, getattr(engine, field), self._engine_field(field)), hint)
         row = QHBoxLayout()
         row.addWidget(self._reload_hint, 1)
         row.addWidget(button("Load the model again", self._reload))
@@ -165,7 +169,7 @@ class PreferencesDialog(QDialog):
         memory = real_field(engine.ram_budget_bytes / GB, 0.1, 4096, 0.5, budget("ram_budget_bytes"), " GB")
         disk = real_field(engine.disk_budget_bytes / GB, 0.1, 65536, 1, budget("disk_budget_bytes"), " GB")
         rows = [
-            ("Memory for state", memory, ""),
+            ("Memory for state", memory, "open conversations are held here"),
             ("Disk for state", disk, "conversations come back from here"),
         ]
         return _group("Budgets", rows)
