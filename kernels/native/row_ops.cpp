@@ -45,10 +45,14 @@ void rope(float* buf, int heads, int head_dim, int dims, int kind, const float* 
 
 static inline vf silu(vf x) { return vdiv(x, vadd(vset(1.0f), vexp(vsub(vzero(), x)))); }
 
-static inline vf gelu_tanh(vf x) {
+// In steps of 16-bit floats, as ggml looks it up: over many layers its rounding is what logits can be compared by.
+// Beyond 10 on either side the value is x or 0.
+static inline vf gelu_tanh(vf value) {
+    const vf x = vround_half(vmax(vmin(value, vset(10.0f)), vset(-10.0f)));
     const vf cube = vmul(vmul(x, x), x);
     const vf inner = vmul(vset(0.7978845608028654f), vfma(vset(0.044715f), cube, x));
-    return vmul(vmul(vset(0.5f), x), vadd(vset(1.0f), vtanh(inner)));
+    const vf rounded = vround_half(vmul(vmul(vset(0.5f), x), vadd(vset(1.0f), vtanh(inner))));
+    return vadd(rounded, vmax(vzero(), vsub(value, vset(10.0f))));
 }
 
 // gpt-oss: the gate is bounded above, the other half on both sides.

@@ -71,7 +71,8 @@ def test_biases_activations_and_mixed_types(isa: str, name: str, down: str, acti
     inputs = torch.from_numpy(x), torch.from_numpy(ids), torch.from_numpy(shares)
     wanted = before + 0.5 * reference(*inputs, tensors, activation).numpy()
     got = experts(x, ids, shares, weights, activation, before, 0.5, How(1, isa))
-    assert np.abs(got - wanted).max() <= (4e-3 if down in QUANTISED else 1e-5) * np.abs(wanted).max()
+    exact = 1e-3 if activation == "gelu_tanh" else 1e-5  # GELU goes in 16-bit steps
+    assert np.abs(got - wanted).max() <= (4e-3 if down in QUANTISED else exact) * np.abs(wanted).max()
 
 
 @pytest.mark.parametrize("name", SOME)

@@ -64,7 +64,8 @@ def test_gated_over_the_whole_range(isa: str, activation: str) -> None:
     up = normal(1, gate.shape[1])
     wanted = gated_reference(torch.from_numpy(gate).double(), torch.from_numpy(up).double(), activation).numpy()
     got = gated(gate, up, activation, How(isa=isa))
-    np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
+    steps = 2**-10 if activation == "gelu_tanh" else 0  # its argument may be rounded to the next 16-bit float
+    np.testing.assert_allclose(got, wanted, rtol=3e-6 + steps, atol=1e-6)
 
 
 def test_rope_from_a_channel_on(isa: str) -> None:

@@ -74,9 +74,15 @@ def activate(gate: Tensor, up: Tensor, activation: Activation) -> Tensor:
     if activation == "silu":
         return functional.silu(gate) * up
     if activation == "gelu_tanh":
-        return functional.gelu(gate, approximate="tanh") * up
+        return _gelu(gate) * up
     gate, up = gate.clamp(max=_SWIGLU_LIMIT), up.clamp(-_SWIGLU_LIMIT, _SWIGLU_LIMIT)
     return gate * torch.sigmoid(_SWIGLU_SLOPE * gate) * (up + 1)
+
+
+def _gelu(x: Tensor) -> Tensor:
+    """The tanh form in steps of 16-bit floats between -10 and 10, as ggml looks it up; beyond, x or 0."""
+    value = functional.gelu(x.half().float(), approximate="tanh").half().float()
+    return torch.where(x.abs() < 10, value, x.clamp(min=0))
 
 
 def route(logits: Tensor, choice_bias: Tensor | None, experts: ExpertSpec) -> tuple[Tensor, Tensor]:
