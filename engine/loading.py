@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
+from engine.backends.choice import open_backend
 from engine.chat_format import ChatFormat
-from engine.errors import EngineError
 from engine.gguf import GgufFile
 from engine.kv.fingerprint import fingerprint
 from engine.kv.layout import PageLayout
@@ -16,13 +17,13 @@ from engine.messages import EngineSettings, ModelLoaded
 from engine.models.families import spec_from_gguf
 from engine.models.spec import ModelSpec
 from engine.models.tensors import check_tensors
-from engine.placement import plan_cpu
 from engine.runner import Backend
 from engine.timings import now_ms
 from engine.tokenizer import Tokenizer
 
 # A default context may take this share of the memory that is free; the reader can ask for more.
 _KV_SHARE = 0.5
+_THINKING = MappingProxyType({"on": True, "off": False})
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,20 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
         layout = PageLayout.for_spec(spec, settings.kv_type_k, settings.kv_type_v)
         on_stage("reading the tokenizer")
         tokenizer = Tokenizer.from_gguf(gguf)
-        chat = ChatFormat.from_gguf(gguf, tokenizer)
+        chat = ChatFormat.from_gguf(
+            gguf, tokenizer, enable_thinking=_THINKING.get(settings.reasoning), variant=settings.chat_template
+        )
         on_stage("mapping the weights")
-        backend, numerics = _backend(gguf, spec, layout, settings)
+        opened = open_backend(gguf, spec, layout, settings, settings.threads or physical_cores())
         print_ = fingerprint(gguf, spec, layout)
         context, warnings = _context(spec, layout, settings)
-        info = _info(path, spec, layout, gguf, print_, context, settings, now_ms() - started)
+        info = _info(path, spec, layout, gguf, print_, context, opened.devices, now_ms() - started)
     except BaseException:
         gguf.close()
         raise
-    handle = ModelHandle(info, spec, tokenizer, chat, context, (*spec.warnings, *warnings, *chat.warnings))
-    return LoadedModel(handle, gguf, layout, print_, numerics, backend)
+    said = (*spec.warnings, *tokenizer.warnings, *warnings, *opened.warnings, *chat.warnings)
+    handle = ModelHandle(info, spec, tokenizer, chat, context, said)
+    return LoadedModel(handle, gguf, layout, print_, opened.numerics, opened.backend)
 
 
 def physical_cores() -> int:
@@ -78,27 +82,6 @@ def physical_cores() -> int:
 
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(psutil.cpu_count(logical=False) or 1, usable or 1))
-
-
-def _backend(
-    gguf: GgufFile, spec: ModelSpec, layout: PageLayout, settings: EngineSettings
-) -> tuple[Backend, str]:
-    """The backend and the label of its numerics, as stored with each page."""
-    if settings.backend == "reference":
-        from engine.backends.reference import ReferenceBackend
-
-        return ReferenceBackend(gguf, spec, layout), "reference/cpu"
-    if settings.backend == "gpu":
-        raise EngineError(
-            "The GPU backend is not available.",
-            "This version computes on the CPU only.",
-            "Choose the backend 'cpu'.",
-        )
-    from engine.backends.cpu import native_backend
-    from kernels import numerics_label
-
-    (stretch,) = plan_cpu(spec).stretches
-    return native_backend(gguf, spec, layout, stretch, settings.threads or physical_cores()), numerics_label()
 
 
 def _context(spec: ModelSpec, layout: PageLayout, settings: EngineSettings) -> tuple[int, tuple[str, ...]]:
@@ -124,16 +107,15 @@ def _info(
     gguf: GgufFile,
     print_: bytes,
     context: int,
-    settings: EngineSettings,
+    devices: tuple[str, ...],
     load_ms: float,
 ) -> ModelLoaded:
-    threads = settings.threads or physical_cores()
     return ModelLoaded(
         path=path,
         name=spec.name,
         architecture=spec.architecture,
         context=context,
-        devices=(f"CPU, {threads} thread{'s' if threads > 1 else ''}",),
+        devices=devices,
         weights_bytes=sum(info.nbytes for info in gguf.tensors.values()),
         kv_bytes_per_token=layout.bytes_per_token,
         page_tokens=layout.page_tokens,

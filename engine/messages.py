@@ -19,7 +19,8 @@ ConversationId = NewType("ConversationId", str)
 TurnId = NewType("TurnId", str)
 
 KvType = Literal["f32", "f16", "bf16", "q8"]
-BackendName = Literal["cpu", "reference", "gpu"]
+BackendName = Literal["cpu", "reference", "gpu", "fake"]
+Reasoning = Literal["auto", "on", "off"]
 FinishReason = Literal["stop", "stop_string", "length", "context", "cancelled"]
 StateTier = Literal["memory", "disk", "none"]
 
@@ -73,14 +74,27 @@ class Tokens:
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """How a model is run. Sizes in tokens unless said; bytes where the name says so."""
+    """How a model is run. Sizes in tokens unless said; bytes where the name says so.
+
+    Placement, in llama.cpp's words: `gpu_layers` of the last layers go to the GPU, experts stay back by `cpu_moe`
+    (all) or `n_cpu_moe` (of so many first layers), `tensor_overrides` are rules REGEX=DEVICE. Backend "fake": a
+    stand-in for a GPU, slow, for trying plans. `reasoning`: on or off for templates that can switch it.
+    `chat_template`: the name of one of the file's templates.
+    """
 
     context: int = 0  # 0: the model's own context length, bounded by memory
     threads: int = 0  # 0: physical cores
-    prefill_chunk: int = 512
+    prefill_chunk: int = 512  # prompt tokens of a step
+    micro_batch: int = 0  # most tokens that pass through the layers at once; 0: the whole step
     kv_type_k: KvType = "f16"
     kv_type_v: KvType = "f16"
     backend: BackendName = "cpu"
+    gpu_layers: int = 0
+    cpu_moe: bool = False
+    n_cpu_moe: int = 0
+    tensor_overrides: tuple[str, ...] = ()
+    reasoning: Reasoning = "auto"
+    chat_template: str = "default"
     ram_budget_bytes: int = 2 << 30
     disk_budget_bytes: int = 20 << 30
     cache_log: Literal["off", "warn", "info", "debug"] = "info"  # what `pagekeep cache log` shows

@@ -28,7 +28,7 @@ class OfflineModel:
             self.model.layout, self.model.fingerprint, self.model.numerics, None, settings.ram_budget_bytes
         )
         self.sequence: Sequence = Sequence(self.cache)
-        self._runner = Runner(self.model.backend)
+        self._runner = Runner(self.model.backend, settings.micro_batch)
         self._chunk = settings.prefill_chunk
 
     def __enter__(self) -> OfflineModel:

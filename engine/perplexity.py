@@ -12,7 +12,7 @@ import numpy.typing as npt
 from engine.errors import EngineError
 from engine.kv.sequence import Sequence
 from engine.messages import EngineSettings
-from engine.offline import OfflineModel
+from engine.offline import OfflineModel, run_logits
 
 Floats = npt.NDArray[np.floating]
 
@@ -36,6 +36,47 @@ class Divergence:
     largest: float
     same_top: float
     positions: int
+
+
+@dataclass(frozen=True)
+class ReferenceLogits:
+    """`logits` float32 [n, vocabulary] behind each of `tokens`, or behind those at `positions`."""
+
+    tokens: tuple[int, ...]
+    positions: npt.NDArray[np.integer]
+    logits: Floats
+
+    @staticmethod
+    def load(path: Path) -> ReferenceLogits:
+        """From an .npz with `tokens`, `logits` and, where not all tokens have some, `positions`. EngineError: no such
+        file."""
+        try:
+            with np.load(path) as file:
+                tokens, logits = file["tokens"], file["logits"]
+                positions = file["positions"] if "positions" in file else np.arange(len(tokens))
+        except (OSError, ValueError, KeyError) as error:
+            raise _no_reference(path, str(error)) from error
+        if logits.ndim != 2 or len(positions) != len(logits) or positions.max(initial=0) >= len(tokens):
+            raise _no_reference(path, f"{len(tokens)} tokens do not fit logits of shape {logits.shape}")
+        return ReferenceLogits(tuple(int(token) for token in tokens), positions, logits)
+
+
+def _no_reference(path: Path, why: str) -> EngineError:
+    return EngineError(
+        "The reference cannot be used.", f"{path.name}: {why}.", "Make one with 'pagekeep model logits'."
+    )
+
+
+def measure_divergence(path: Path, reference: ReferenceLogits, settings: EngineSettings) -> Divergence:
+    """Of the model's distributions from the reference's, over the same tokens. EngineError: another vocabulary."""
+    logits, _ = run_logits(path, list(reference.tokens), 0, settings)
+    if logits.shape[1] != reference.logits.shape[1]:
+        raise EngineError(
+            "The reference is of another model.",
+            f"It has {reference.logits.shape[1]:,} logits per token, the model {logits.shape[1]:,}.",
+            "Compare models with the same vocabulary.",
+        )
+    return divergence(logits[reference.positions], reference.logits)
 
 
 def measure_perplexity(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from engine.errors import EngineError
+from engine.messages import EngineSettings
 
 CPU = "cpu"
 GPU = "gpu0"
@@ -56,7 +57,17 @@ def parse_options(
     rules = tuple(_override(rule) for text in overrides for rule in _rules(text))
     if n_cpu_moe < 0:
         _refuse("--n-cpu-moe", n_cpu_moe, "a number of layers from 0 on")
-    return PlacementOptions(_layers(gpu_layers), cpu_moe, n_cpu_moe, overrides=rules)
+    return PlacementOptions(parse_layers(gpu_layers), cpu_moe, n_cpu_moe, overrides=rules)
+
+
+def placement_options(settings: EngineSettings) -> PlacementOptions:
+    """What engine settings ask for; errors as parse_options."""
+    return parse_options(
+        settings.tensor_overrides,
+        cpu_moe=settings.cpu_moe,
+        n_cpu_moe=settings.n_cpu_moe,
+        gpu_layers=settings.gpu_layers,
+    )
 
 
 def parse_device(text: str) -> str:
@@ -85,7 +96,8 @@ def _override(rule: str) -> Override:
     return Override(pattern.strip(), parse_device(device))
 
 
-def _layers(value: int | str) -> int:
+def parse_layers(value: int | str) -> int:
+    """A number of layers, or "all" or -1. EngineError: neither."""
     if value in ("all", -1, "-1"):
         return ALL_LAYERS
     try:

@@ -41,24 +41,54 @@ class RowRun:
 
 
 class Runner:
-    """Turns row runs into a batch for the backend.
+    """Turns row runs into batches for the backend, of at most `micro_batch` rows each (0: one batch).
 
     Attributes:
         cancel: uint8[1]; another thread sets it to end the step in progress early.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, micro_batch: int = 0) -> None:
         self._backend = backend
+        self._micro_batch = micro_batch
         self.cancel: npt.NDArray[np.uint8] = np.zeros(1, np.uint8)
 
     def step(self, runs: Rows[RowRun]) -> StepResult:
         """One step. `logits` and `hidden` hold the wanted rows of all runs, run after run."""
-        return self._backend.step(_batch(runs, self.cancel))
+        results = []
+        for part in _parts(runs, self._micro_batch):
+            results.append(self._backend.step(_batch(part, self.cancel)))
+            if not results[-1].completed:
+                return results[-1]
+        if len(results) == 1:
+            return results[0]
+        logits = np.concatenate([result.logits for result in results])
+        return StepResult(True, logits, np.concatenate([result.hidden for result in results]))
 
     def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Logits [vocabulary] of one final hidden vector [channels]."""
         logits: npt.NDArray[np.float32] = self._backend.head(hidden.reshape(1, -1))[0]
         return logits
+
+
+def _parts(runs: Rows[RowRun], most: int) -> list[list[RowRun]]:
+    """The runs in order, cut so that each part has at most `most` rows (0: no limit)."""
+    parts: list[list[RowRun]] = [[]]
+    room = most
+    for run in runs:
+        begin = 0
+        while begin < len(run.ids):
+            end = len(run.ids) if not most else min(len(run.ids), begin + room)
+            parts[-1].append(_cut(run, begin, end))
+            room, begin = room - (end - begin), end
+            if most and not room:
+                parts.append([])
+                room = most
+    return [part for part in parts if part]
+
+
+def _cut(run: RowRun, begin: int, end: int) -> RowRun:
+    outputs = max(0, end - max(begin, len(run.ids) - run.outputs))
+    return RowRun(run.sequence, run.ids[begin:end], run.roles[begin:end], run.start + begin, run.write, outputs)
 
 
 def _batch(runs: Rows[RowRun], cancel: npt.NDArray[np.uint8]) -> StepBatch:

@@ -251,7 +251,7 @@ class Service:
         cache = KvCache(model.layout, model.fingerprint, model.numerics, store, settings.ram_budget_bytes)
         cache.log = KvLog(folder, settings.cache_log)
         rates = Rates.load(folder / f"rates-{model.handle.info.fingerprint[:16]}.json" if folder else None)
-        runner = Runner(model.backend)
+        runner = Runner(model.backend, settings.micro_batch)
         limits = Limits(model.handle.context, settings.prefill_chunk, model.handle.tokenizer.eog_ids)
         spec = model.handle.spec
         rotation = None if shift_refused(spec, settings.kv_type_k) else KeyRotation.of(spec, model.layout)

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.cli.chat import message_numbered
 from app.cli.console import Console
-from app.cli.session import Session, open_session, stored_settings, with_engine_options
+from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
 from app.cli.ways import way_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
@@ -85,7 +85,8 @@ def _settings(settings: Settings, options: Namespace) -> Settings:
         given["stop"] = tuple(options.stop)
     limited = settings.limit_citations or options.limit_citations
     settings = replace(settings, sampling=replace(settings.sampling, **given), limit_citations=limited)
-    return with_engine_options(settings, threads=options.threads, context=options.ctx)
+    chosen = {"reasoning": options.reasoning, "chat_template": options.template}
+    return with_engine_options(settings, **engine_options(options), **chosen)
 
 
 def open_conversation(session: Session, name: str | None, documents: Sequence[Document]) -> Conversation:

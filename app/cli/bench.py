@@ -1,13 +1,14 @@
-"""`pagekeep bench`: sweep, rates over the depth of the context; switch, what coming back to a conversation costs."""
+"""`pagekeep bench`: sweep, rates over the depth of the context; switch, what coming back costs; perplexity, quality."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from app.cli.console import Console
-from app.cli.session import open_session
+from app.cli.session import engine_options, open_session, stored_settings, with_engine_options
 from app.core.errors import UserError
 from engine.messages import EngineSettings
 
@@ -16,7 +17,7 @@ DEFAULT_CONTEXT = 4096
 
 
 def run(options: Namespace, console: Console) -> None:
-    {"sweep": _sweep, "switch": _switch}[options.action](options, console)
+    {"sweep": _sweep, "switch": _switch, "perplexity": _perplexity}[options.action](options, console)
 
 
 def _switch(options: Namespace, console: Console) -> None:
@@ -66,5 +67,36 @@ def _check_context(options: Namespace, context: int, longest: int) -> str:
 
 
 def _settings(engine: EngineSettings, options: Namespace) -> EngineSettings:
-    context = options.ctx if options.action == "switch" and options.ctx else engine.context
-    return replace(engine, threads=options.threads or engine.threads, context=context)
+    return replace(engine, **{key: value for key, value in engine_options(options).items() if value is not None})
+
+
+def _perplexity(options: Namespace, console: Console) -> None:
+    from engine.perplexity import ReferenceLogits, measure_divergence, measure_perplexity
+
+    settings = stored_settings(lambda stored: with_engine_options(stored, **engine_options(options))).engine
+    path, text = Path(options.file), read_text(Path(options.text))
+    reference = ReferenceLogits.load(Path(options.reference)) if options.reference else None
+    found = measure_perplexity(path, text, settings, options.window, lambda *done: _show_windows(console, *done))
+    console.clear()
+    figures: dict[str, Any] = {"model": str(path), "window": options.window, "perplexity": asdict(found)}
+    console.text(f"perplexity {found.value:,.4f} +- {found.error:,.4f} over {found.tokens:,} tokens")
+    if reference is not None:
+        apart = measure_divergence(path, reference, settings)
+        figures["divergence"] = asdict(apart)
+        console.text(
+            f"KL divergence from the reference: mean {apart.mean:.3e}, median {apart.median:.3e}, largest "
+            f"{apart.largest:.3e}; same likeliest token at {apart.same_top:.1%} of {apart.positions:,} positions"
+        )
+    console.result(figures)
+
+
+def _show_windows(console: Console, done: int, total: int) -> None:
+    console.progress(f"Window {done:,} of {total:,}")
+
+
+def read_text(path: Path) -> str:
+    """Raises UserError when the file is no text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("The text could not be read.", f"{path}: {error}.", "Give a text file in UTF-8.") from error

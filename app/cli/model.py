@@ -10,7 +10,7 @@ from typing import Any
 
 from app.cli import model_file
 from app.cli.console import Console
-from app.cli.session import open_session
+from app.cli.session import engine_options, open_session
 from app.core.errors import UserError
 from app.core.gate import no_model
 from engine.messages import EngineSettings
@@ -58,14 +58,13 @@ def _logits(options: Namespace, console: Console) -> None:
 
     from engine.offline import run_logits
 
-    settings = EngineSettings(
-        backend=options.backend, kv_type_k=options.kv, kv_type_v=options.kv, threads=options.threads or 0
-    )
+    given = {key: value for key, value in engine_options(options).items() if value is not None}
+    settings = EngineSettings(**given)  # comparable: nothing from the preferences
     tokens = read_tokens(Path(options.tokens))
     logits, greedy = run_logits(Path(options.file), tokens, max(0, options.greedy), settings)
     out = Path(options.out)
     with out.open("wb") as file:  # a name without .npz stays as it was given
-        np.savez(file, logits=logits, greedy=np.asarray(greedy, dtype=np.int32))
+        np.savez(file, logits=logits, greedy=np.asarray(greedy, np.int32), tokens=np.asarray(tokens, np.int32))
     console.result({"out": str(out), "tokens": len(tokens), "vocabulary": logits.shape[1], "greedy": greedy})
     console.text(f"{out}: logits {logits.shape[0]:,} x {logits.shape[1]:,}, greedy {greedy}")
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from app.cli.console import Console
-from app.cli.session import stored_settings, with_engine_options
+from app.cli.session import engine_options, stored_settings, with_engine_options
 from app.core.errors import UserError
 from engine.messages import EngineSettings
 from engine.placement_bytes import PlanReport
@@ -15,16 +15,10 @@ from engine.placement_bytes import PlanReport
 
 def plan(options: Namespace, console: Console) -> None:
     from app.core.model_plan import PlanWish, plan_file, plan_json
-    from engine.placement_options import parse_options
+    from engine.placement_options import placement_options
 
-    wanted = parse_options(
-        options.override_tensor or (),
-        cpu_moe=options.cpu_moe,
-        n_cpu_moe=options.n_cpu_moe,
-        gpu_layers=options.gpu_layers,
-    )
-    path = Path(options.file)
-    report = plan_file(path, PlanWish(_settings(options), wanted, int(options.vram * 1e9)))
+    path, settings = Path(options.file), _settings(options)
+    report = plan_file(path, PlanWish(settings, placement_options(settings), int(options.vram * 1e9)))
     console.result({"path": str(path), **plan_json(report)})
     for line in plan_lines(report):
         console.text(line)
@@ -63,5 +57,4 @@ def plan_lines(report: PlanReport) -> list[str]:
 
 
 def _settings(options: Namespace) -> EngineSettings:
-    given = {"context": options.ctx, "prefill_chunk": options.batch, "kv_type_k": options.kv, "kv_type_v": options.kv}
-    return stored_settings(lambda settings: with_engine_options(settings, **given)).engine
+    return stored_settings(lambda settings: with_engine_options(settings, **engine_options(options))).engine

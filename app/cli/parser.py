@@ -9,7 +9,7 @@ from app.cli.numbers import number, whole_number
 from app.core.errors import UserError
 
 KV_TYPES = ("f32", "f16", "bf16", "q8")
-BACKENDS = ("cpu", "reference", "gpu")
+BACKENDS = ("cpu", "reference", "gpu", "fake")
 MODES = (
     "whole: read all at once; retrieve: look passages up; survey: read all of it part by part, with notes; "
     "default: auto"
@@ -61,8 +61,16 @@ def _group(commands: Commands, name: str, help: str) -> Commands:
 
 def _add_model_options(parser: Parser) -> None:
     parser.add_argument("--model", metavar="PATH", help="a GGUF file or the name of a known model")
+    _add_engine_options(parser)
+
+
+def _add_engine_options(parser: Parser) -> None:
+    """Fields of engine.messages.EngineSettings (`app.cli.session.engine_options`); what is not given is taken from the
+    preferences."""
     parser.add_argument("--threads", type=POSITIVE, metavar="N", help="default: physical cores")
-    parser.add_argument("--ctx", type=POSITIVE, metavar="N", help="context length in tokens")
+    parser.add_argument("--backend", choices=BACKENDS, help="default: cpu; 'fake' is a slow stand-in for a GPU")
+    _add_sizes(parser)
+    _add_placement(parser)
 
 
 def _add_ask(commands: Commands) -> None:
@@ -84,6 +92,8 @@ def _add_ask(commands: Commands) -> None:
     )  # fmt: skip
     ask.add_argument("--limit-citations", action="store_true", help="no number without a passage can be written")
     ask.add_argument("--edit", type=POSITIVE, metavar="N", help="instead of message N and all that follows it")
+    ask.add_argument("--reasoning", choices=("on", "off"), help="for models that can switch it; default: as they like")
+    ask.add_argument("--template", metavar="NAME", help="another of the model file's chat templates")
     ask.add_argument("--max-tokens", type=POSITIVE, metavar="N", help="length of the answer")
     _add_sampling_options(ask)
     _add_model_options(ask)
@@ -194,38 +204,41 @@ def _add_model(commands: Commands) -> None:
     _add_plan(actions)
     check = _command(actions, "check", "Whether a model file is sound: structure, sampled weights, a short run")
     check.add_argument("file", metavar="FILE")
-    _add_sizes(check)
+    _add_engine_options(check)
     logits = _command(actions, "logits", "Logits of a list of tokens, for comparisons")
     logits.add_argument("file", metavar="FILE")
     logits.add_argument("--tokens", required=True, metavar="TOKENS.json", help="a list of ids")
     logits.add_argument("--out", required=True, metavar="OUT.npz")
     logits.add_argument("--greedy", type=COUNT, default=0, metavar="N", help="also the N ids that follow")
-    logits.add_argument("--backend", choices=BACKENDS, default="cpu")
-    logits.add_argument("--kv", choices=KV_TYPES, default="f16")
-    logits.add_argument("--threads", type=POSITIVE, metavar="N")
+    _add_engine_options(logits)
 
 
 def _add_plan(actions: Commands) -> None:
     plan = _command(actions, "plan", "Weights, KV and compute memory per device, before anything is loaded")
     plan.add_argument("file", metavar="FILE")
-    plan.add_argument("-ngl", "--gpu-layers", default="0", metavar="N", help="the last N layers on the GPU, or 'all'")
-    plan.add_argument("--cpu-moe", action="store_true", help="all experts stay on the CPU")
-    plan.add_argument("--n-cpu-moe", type=COUNT, default=0, metavar="N", help="those of the first N layers")
-    plan.add_argument(
+    plan.add_argument("--vram", type=number(0), default=0.0, metavar="GB", help="the best plan for so much GPU memory")
+    _add_engine_options(plan)
+
+
+def _add_placement(parser: Parser) -> None:
+    parser.add_argument("-ngl", "--gpu-layers", metavar="N", help="the last N layers on the GPU, or 'all'")
+    parser.add_argument("--cpu-moe", action="store_true", default=None, help="all experts stay on the CPU")
+    parser.add_argument("--n-cpu-moe", type=COUNT, metavar="N", help="those of the first N layers")
+    parser.add_argument(
         "-ot", "--override-tensor", action="append", metavar="REGEX=DEVICE", help="by tensor name (repeatable)"
     )
-    plan.add_argument("--vram", type=number(0), default=0.0, metavar="GB", help="the best plan for so much GPU memory")
-    _add_sizes(plan)
 
 
 def _add_sizes(parser: Parser) -> None:
     parser.add_argument("--ctx", type=POSITIVE, metavar="N", help="context length in tokens")
-    parser.add_argument("--batch", type=POSITIVE, metavar="N", help="tokens of a step")
+    parser.add_argument("--batch", type=POSITIVE, metavar="N", help="prompt tokens of a step")
+    parser.add_argument("--ubatch", type=POSITIVE, metavar="N", help="tokens that pass through the layers at once")
     parser.add_argument("--kv", choices=KV_TYPES, help="type of the KV state")
+    parser.add_argument("--kv-v", choices=KV_TYPES, help="of the V state, where it is to be another")
 
 
 def _add_bench(commands: Commands) -> None:
-    actions = _group(commands, "bench", "Measure this machine")
+    actions = _group(commands, "bench", "Measure this machine and a model")
     sweep = _command(actions, "sweep", "Prompt and answer rates over the depth of the context")
     sweep.add_argument("--prompt", type=POSITIVE, default=512, metavar="N")
     sweep.add_argument("--generate", type=POSITIVE, default=32, metavar="N")
@@ -234,3 +247,11 @@ def _add_bench(commands: Commands) -> None:
     switch.add_argument("--tokens", type=POSITIVE, default=4096, metavar="N", help="length of the conversation")
     switch.add_argument("--question-tokens", type=POSITIVE, default=16, metavar="N")
     _add_model_options(switch)
+    perplexity = _command(actions, "perplexity", "How well a model foresees a text; how far it is from a reference")
+    perplexity.add_argument("file", metavar="FILE", help="a model file")
+    perplexity.add_argument("text", metavar="TEXT", help="a text file (UTF-8)")
+    perplexity.add_argument("--window", type=whole_number(8), default=512, metavar="N", help="tokens judged together")
+    perplexity.add_argument(
+        "--reference", metavar="LOGITS.npz", help="'tokens' and 'logits', as 'pagekeep model logits' writes them"
+    )
+    _add_engine_options(perplexity)

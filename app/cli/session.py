@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -145,6 +146,27 @@ def with_engine_options(settings: Settings, **options: Any) -> Settings:
     """Options that were given (not None) replace those of the engine."""
     given = {key: value for key, value in options.items() if value is not None}
     return replace(settings, engine=replace(settings.engine, **given))
+
+
+def engine_options(options: Namespace) -> dict[str, Any]:
+    """The fields of EngineSettings that a command line names; None where it does not. EngineError: not a number of
+    layers."""
+    from engine.placement_options import parse_layers
+
+    layers, rules = options.gpu_layers, options.override_tensor
+    return {
+        "context": options.ctx,
+        "threads": options.threads,
+        "prefill_chunk": options.batch,
+        "micro_batch": options.ubatch,
+        "kv_type_k": options.kv,
+        "kv_type_v": options.kv_v or options.kv,
+        "backend": options.backend,
+        "gpu_layers": None if layers is None else parse_layers(layers),
+        "cpu_moe": options.cpu_moe,
+        "n_cpu_moe": options.n_cpu_moe,
+        "tensor_overrides": None if rules is None else tuple(rules),
+    }
 
 
 def _bytes_line(what: str, done: int, total: int) -> str:

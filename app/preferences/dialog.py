@@ -69,11 +69,13 @@ _ENGINE = (
     Number("Threads", "threads", 0, 512, hint="0: one per physical core", zero="automatic"),
     Number("Context", "context", 0, 1 << 20, suffix=" tokens", hint="0: the model's own", zero="automatic"),
     Number("Batch", "prefill_chunk", 32, 8192, suffix=" tokens", hint="tokens read in one step; more is faster"),
+    Number("Micro-batch", "micro_batch", 0, 8192, suffix=" tokens", hint="0: the whole step", zero="automatic"),
 )
 _KV = (
     ("K state", "kv_type_k", "f16: as computed; q8: half the size, old turns cannot be moved up"),
     ("V state", "kv_type_v", "with another type everything is read again"),
 )
+REASONING = ("auto", "on", "off")
 KV_TYPES = ("f16", "bf16", "f32", "q8")
 
 
@@ -154,6 +156,8 @@ class PreferencesDialog(QDialog):
         form = group.layout()
         for name, field, hint in _KV:
             _add_row(form, name, choice_field(KV_TYPES, getattr(engine, field), self._engine_field(field)), hint)
+        reasoning = choice_field(REASONING, engine.reasoning, self._engine_field("reasoning"))
+        _add_row(form, "Reasoning", reasoning, "for models that can switch it")
         row = QHBoxLayout()
         row.addWidget(self._reload_hint, 1)
         row.addWidget(button("Load the model again", self._reload))
