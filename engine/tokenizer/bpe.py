@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.tokenizer.byte_map import BYTE_TO_CHARACTER
 from engine.tokenizer.pre_tokenizers import PreTokenizer
+from engine.tokenizer.spm import SPACE
 from engine.tokenizer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -30,25 +31,41 @@ class BytePairEncoder:
         return ids if max(ids, default=0) < self._size else [i for i in ids if i < self._size]
 
 
+class SpacedPairEncoder:
+    """BPE over characters, spaces written U+2581 (Gemma 4): cut at line breaks only, else bytes <0xNN>."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+        self._merger = Tokenizer(_model(vocabulary, vocabulary.ids, ignore_merges=False, byte_fallback=True))
+        self._merger.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n+"), "isolated")
+
+    def encode(self, text: str, *, continues: bool = False) -> list[int]:
+        ids: list[int] = self._merger.encode(text.replace(" ", SPACE), add_special_tokens=False).ids
+        return ids
+
+
 def _merger(vocabulary: Vocabulary, pre: PreTokenizer) -> Merger:
     from tokenizers import Regex, Tokenizer, pre_tokenizers
 
-    merger = Tokenizer(_model(vocabulary, pre.ignore_merges))
+    merger = Tokenizer(_model(vocabulary, _with_all_bytes(vocabulary), pre.ignore_merges))
     splits = [pre_tokenizers.Split(Regex(expression), "isolated") for expression in pre.passes]
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     merger.pre_tokenizer = pre_tokenizers.Sequence([*splits, byte_level])
     return merger
 
 
-def _model(vocabulary: Vocabulary, ignore_merges: bool) -> BPE:
+def _model(vocabulary: Vocabulary, ids: dict[str, int], ignore_merges: bool, byte_fallback: bool = False) -> BPE:
     from tokenizers import models
 
-    ids, pairs = _with_all_bytes(vocabulary), [_pair(merge) for merge in vocabulary.merges]
+    pairs, rules = [_pair(merge) for merge in vocabulary.merges], {"ignore_merges": ignore_merges}
+    if byte_fallback:
+        rules["byte_fallback"] = True
     try:
-        return models.BPE(ids, pairs, ignore_merges=ignore_merges)
+        return models.BPE(ids, pairs, **rules)
     except Exception:  # the library's own type; a merge of unknown tokens cannot be used, the others can
         usable = [(a, b) for a, b in pairs if a in ids and b in ids and a + b in ids]
-        return models.BPE(ids, usable, ignore_merges=ignore_merges)
+        return models.BPE(ids, usable, **rules)
 
 
 def _with_all_bytes(vocabulary: Vocabulary) -> dict[str, int]:

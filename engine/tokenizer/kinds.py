@@ -1,4 +1,4 @@
-"""The kinds of tokenizer in GGUF files (`tokenizer.ggml.model`): byte-level BPE, SentencePiece, WordPiece."""
+"""The kinds of tokenizer in GGUF files (`tokenizer.ggml.model`): BPE, SentencePiece, WordPiece, unigram."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.errors import UnsupportedModel
-from engine.gguf import GgufFile
-from engine.tokenizer.bpe import BytePairEncoder
+from engine.gguf import GgufFile, MetadataArray
+from engine.tokenizer.bpe import BytePairEncoder, SpacedPairEncoder
 from engine.tokenizer.byte_map import to_bytes
 from engine.tokenizer.pre_tokenizers import DEFAULT, PRE_TOKENIZERS, PreTokenizer
 from engine.tokenizer.spm import SentencePieceEncoder, piece_bytes
+from engine.tokenizer.unigram import SpaceRules, UnigramEncoder
 from engine.tokenizer.vocabulary import PREFIX, Defaults, Vocabulary, fail, read_vocabulary
 from engine.tokenizer.wpm import WordPieceEncoder
 
 _SENTENCE_PIECE = Defaults(bos=1, eos=2, unknown=0)
+_UNIGRAM = Defaults(eos=1, unknown=2)
 _WORD_PIECE = Defaults(bos=101, eos=102, unknown=100)
 
 
@@ -48,12 +50,30 @@ def read_kind(gguf: GgufFile) -> tuple[Vocabulary, Kind]:
     if model == "bert":
         vocabulary = read_vocabulary(gguf, _WORD_PIECE)
         return vocabulary, Kind(WordPieceEncoder(vocabulary), piece_bytes, add_bos=True)
+    if model == "t5":
+        vocabulary = read_vocabulary(gguf, _UNIGRAM)
+        return vocabulary, Kind(_unigram(gguf, vocabulary), piece_bytes, add_bos=False)
+    if model == "gemma4":
+        vocabulary = read_vocabulary(gguf)
+        return vocabulary, Kind(SpacedPairEncoder(vocabulary), piece_bytes, add_bos=True)
     raise UnsupportedModel(
         f"The model file {gguf.path.name} cannot be used.",
         f"Tokenizer model {model!r} is not supported; supported: 'gpt2' (byte-level BPE), 'llama' (SentencePiece), "
-        "'bert' (WordPiece).",
+        "'bert' (WordPiece), 't5' (unigram), 'gemma4' (BPE).",
         "Choose another model.",
     )
+
+
+def _unigram(gguf: GgufFile, vocabulary: Vocabulary) -> UnigramEncoder:
+    charsmap = gguf.metadata.get(PREFIX + "precompiled_charsmap")
+    data = bytes(value & 0xFF for value in charsmap.tolist()) if isinstance(charsmap, MetadataArray) else b""  # type: ignore[operator]
+    rules = SpaceRules(
+        bool(vocabulary.add_space_prefix), gguf.metadata.get(PREFIX + "remove_extra_whitespaces") is True
+    )
+    try:
+        return UnigramEncoder(vocabulary, data, rules)
+    except ValueError as error:
+        fail(gguf, "precompiled_charsmap", f"a map of characters and scores ({error})")
 
 
 def _pre_tokenizer(gguf: GgufFile) -> tuple[PreTokenizer, tuple[str, ...]]:
