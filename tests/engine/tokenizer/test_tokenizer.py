@@ -169,7 +169,7 @@ def test_unknown_pre_tokenizers_warn(tmp_path: Path) -> None:
     assert small().warnings == ()
 
 
-@pytest.mark.parametrize("model", [(STRING, "rwkv"), (STRING, "rwkv"), None])
+@pytest.mark.parametrize("model", [(STRING, "plamo2"), (STRING, "rwkv"), None])
 def test_other_tokenizer_models_are_refused_by_name(tmp_path: Path, model: Any) -> None:
     expected = "None" if model is None else repr(model[1])
     with pytest.raises(UnsupportedModel, match=f"Tokenizer model {expected} is not supported"):
