@@ -113,7 +113,7 @@ class AttentionReader:
             head_dim_k=mla.kv_lora + rope,
             head_dim_v=0,
             scale=self._latent_magnitude() ** 2 / math.sqrt(key_dim),
-            rope=rope_spec(self.gguf, keys, self.family.rope, rope, self.context),
+            rope=rope_spec(self.gguf, keys, self.family.rope, rope, self.context, latent=True),
             mla=mla,
         )
 

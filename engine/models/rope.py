@@ -26,8 +26,11 @@ def local_rope_spec(keys: Keys, kind: RopeKind, dims: int) -> RopeSpec:
     return RopeSpec(kind, dims, tuple(_plain_angles(keys, "rope.freq_base_swa", dims).tolist()))
 
 
-def rope_spec(gguf: GgufFile, keys: Keys, kind: RopeKind, dims: int, context: int) -> RopeSpec:
-    """The table for `dims` rotated channels; `context` is the fallback for the original context length."""
+def rope_spec(
+    gguf: GgufFile, keys: Keys, kind: RopeKind, dims: int, context: int, *, latent: bool = False
+) -> RopeSpec:
+    """The table for `dims` rotated channels; `context` is the fallback for the original context length. `latent`: the
+    family may apply YaRN's magnitude to scores instead."""
     angles = _plain_angles(keys, "rope.freq_base", dims) / _factors(gguf, keys, dims)
     base = keys.number("rope.freq_base", 10000.0)
     scaling, factor = _scaling(keys, gguf)
@@ -35,7 +38,8 @@ def rope_spec(gguf: GgufFile, keys: Keys, kind: RopeKind, dims: int, context: in
     if scaling == "yarn":
         original = keys.integer("rope.scaling.original_context_length", context)
         angles = angles * _yarn_blend(dims, base, factor, original)
-        magnitude *= _yarn_magnitude(keys, factor)
+        on_scores = latent and keys.number("rope.scaling.yarn_log_multiplier", 0.0)
+        magnitude *= 1.0 if on_scores or factor <= 1 else 1.0 + 0.1 * math.log(factor)
     elif scaling == "linear":
         angles = angles / factor
     return RopeSpec(kind, dims, tuple(angles.tolist()), magnitude)
@@ -92,10 +96,3 @@ def _yarn_blend(dims: int, base: float, factor: float, original: int) -> _Angles
 def _corrected_pair(dims: int, base: float, original: int, beta: float) -> float:
     """The pair that turns `beta` times over the original context."""
     return dims * math.log(original / (beta * 2 * math.pi)) / (2 * math.log(base))
-
-
-def _yarn_magnitude(keys: Keys, factor: float) -> float:
-    if factor <= 1:
-        return 1.0
-    multiplier = keys.number("rope.scaling.yarn_log_multiplier", 0.0)
-    return 1.0 if multiplier else 1.0 + 0.1 * math.log(factor)

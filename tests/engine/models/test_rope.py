@@ -81,3 +81,12 @@ def test_factors_of_another_size_are_refused(tmp_path: Path) -> None:
     assert rope_of(tmp_path, shapes={"rope_freqs.weight": (32,)}).inv_freq == pytest.approx(PLAIN)
     with pytest.raises(ModelFileError, match=r"'rope_freqs\.weight'"):
         rope_of(tmp_path, shapes={"rope_freqs.weight": (16,)})
+
+
+def test_the_magnitude_goes_to_the_scores_of_latent_attention_only(tmp_path: Path) -> None:
+    keys: Changes = {
+        "llama.rope.scaling.type": (STRING, "yarn"),
+        "llama.rope.scaling.factor": (F32, 8.0),
+        "llama.rope.scaling.yarn_log_multiplier": (F32, 0.1),
+    }
+    assert rope_of(tmp_path, keys).magnitude == pytest.approx(1 + 0.1 * math.log(8))
