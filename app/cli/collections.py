@@ -31,14 +31,12 @@ def collect(options: Namespace, console: Console, session: Session) -> None:
 
 
 def scan(options: Namespace, console: Console, session: Session) -> None:
-    failures = _scan(session)
-    for failed in failures:
-        console.note(f"{failed.path.name}: {failed.error.what} {failed.error.why}")
+    _scan(session)
     list_collections(options, console, session)
 
 
-def _scan(session: Session) -> list[ImportFailed]:
-    """Waits for what is new; files that were changed a moment ago are taken as they are."""
+def _scan(session: Session) -> None:
+    """Waits for what is new and tells what failed; files that were changed a moment ago are taken as they are."""
     waiting = set(session.workspace.folders.scan(settled_s=0.0))
     failures = []
     events = session.events()
@@ -49,7 +47,8 @@ def _scan(session: Session) -> list[ImportFailed]:
         if isinstance(event, ImportFailed):
             failures.append(event)
     session.console.clear()
-    return failures
+    for failed in failures:
+        session.console.note(f"{failed.path.name}: {failed.error.what} {failed.error.why}")
 
 
 def list_collections(options: Namespace, console: Console, session: Session) -> None:
