@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from app.core.documents import DocumentTexts
@@ -39,7 +40,6 @@ class SurveyPart:
 
     title: str
     pages: str
-    document_id: int
     first_marker: int
     passage_ids: tuple[int, ...]
     tokens: int
@@ -119,13 +119,19 @@ def _under_its_document(passage: Passage, texts: DocumentTexts) -> Passage:
 
 def _part(part: Part, passages: Sequence[Passage], library: Library) -> SurveyPart:
     chosen = passages[part.first : part.last + 1]
-    first, last = chosen[0].ranges[0].page_index, chosen[-1].ranges[-1].page_index
-    document = chosen[0].document_id
-    begin = library.page_label(document, first)
-    end = library.page_label(chosen[-1].document_id, last)
-    pages = f"page {begin}" if first == last else f"pages {begin}–{end}"
-    title = part.title or chosen[0].heading.rsplit(" > ", 1)[-1]
-    return SurveyPart(title, pages, int(document), part.first + 1, tuple(p.id for p in chosen), part.tokens)
+    runs = [list(run) for _, run in groupby(chosen, key=lambda passage: passage.document_id)]
+    pages = [_pages(run, library) for run in runs]
+    if len(runs) > 1:  # short documents that are read together
+        pages = [f"{library.document(run[0].document_id).name}, {text}" for run, text in zip(runs, pages, strict=True)]
+    title = part.title or (chosen[0].heading.rsplit(" > ", 1)[-1] if len(runs) == 1 else "")
+    return SurveyPart(title, "; ".join(pages), part.first + 1, tuple(p.id for p in chosen), part.tokens)
+
+
+def _pages(passages: Sequence[Passage], library: Library) -> str:
+    """Printed pages from the first passage to the last, of one document."""
+    first, last = passages[0].ranges[0].page_index, passages[-1].ranges[-1].page_index
+    begin, end = (library.page_label(passages[0].document_id, page) for page in (first, last))
+    return f"page {begin}" if first == last else f"pages {begin}–{end}"
 
 
 def part_prompt(chat: PromptFormat, plan: SurveyPlan, passages: Sequence[Passage]) -> Composed:

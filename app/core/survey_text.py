@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 from app.core.survey_plan import SurveyPart, SurveyPlan, says_nothing
@@ -13,7 +14,8 @@ TOGETHER_HEAD = "**All together**"
 def part_text(part: SurveyPart, note: str, borne_out: bool) -> str:
     """What was found in a part, under its title and pages; page numbers are the application's."""
     doubt = "" if borne_out else NOT_BORNE_OUT
-    head = f"**{part.title}** ({part.pages}{doubt})" if part.title else f"**{part.pages.capitalize()}**{doubt}"
+    named = re.sub("^page", "Page", part.pages)
+    head = f"**{part.title}** ({part.pages}{doubt})" if part.title else f"**{named}**{doubt}"
     return f"{head}\n\n{note.strip()}\n\n"
 
 

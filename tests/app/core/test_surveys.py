@@ -14,6 +14,7 @@ from assets import sample_pdf
 from engine.messages import DropState
 from rag.types import DocumentId
 from tests.app.core.test_turns import Desk
+from tests.rag.pdf_files import write_pdf
 
 pytestmark = pytest.mark.model
 QUESTION = "List all rules about time."
@@ -207,3 +208,12 @@ def test_markers_of_a_part_become_those_of_the_survey(text: str, shown: str) -> 
 )
 def test_notes_that_say_nothing(note: str, nothing: bool) -> None:
     assert says_nothing(note) is nothing
+
+
+def test_short_documents_that_are_read_together_are_named(desk: Desk, tmp_path: Path) -> None:
+    texts = {"one.pdf": "The first note says that tea is served at four.", "two.pdf": "The second one is about boats."}
+    ids = [int(desk.library.add(write_pdf(tmp_path / name, [[text]])).id) for name, text in texts.items()]
+    searched = desk.planner_scopes.of(None, QUESTION, ids)
+    plan = survey_plan(QUESTION, searched, desk.texts, desk.library, desk.format, SMALL, lambda _: False)
+    (part,) = plan.parts
+    assert part.pages == "one.pdf, page 1; two.pdf, page 1"
