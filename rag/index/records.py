@@ -15,7 +15,7 @@ from rag.pdf.client import Contents, ExtractedPage
 from rag.pdf.text import CharMap
 from rag.types import CharRange, Document, DocumentId, DocumentState, Outline, PageReport, Passage
 
-CHUNKER = 1  # raised when passages are cut differently: unfinished documents are then cut afresh
+CHUNKER = 2  # raised when passages are cut differently: unfinished documents are then cut afresh
 
 DOCUMENTS = """
 SELECT documents.*,
