@@ -83,7 +83,13 @@ def test_second_question_shows_what_was_reused_and_panels_follow(driver: Driver)
     assert report.tokens.reused.total > 20
     assert window.conversations.rows.at(0).title.startswith("Name a river")
     driver.until(lambda: window.cache._values["Tokens"].text() not in ("–", "0"), "no state", 20)
-    window.tabs.setCurrentIndex(2)
+    assert "1 end" in window.cache._pages.map.accessibleName()
+    assert "tokens reused" in window.cache._turn.text()
+    driver.until(lambda: "save" in window.cache._log.toPlainText(), "no operations", 10)
+    for words in ("Unpin", "Pin"):
+        window.cache.pin()
+        driver.until(lambda words=words: window.cache._pin.text() == words, "the pin is not shown", 10)
+    window.tabs.setCurrentWidget(window.timing)
     assert window.timing._cards.count() == 2
 
 
