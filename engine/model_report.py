@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -33,7 +34,8 @@ class ModelReport:
     """`active_parameters`: those that a token is multiplied with (embedding rows are looked up, not counted).
 
     `kv_bytes_per_token` and `page_tokens` are 0, and texts empty, where `unsupported` says why it cannot be used.
-    `templates`: names of the file's chat templates. `tokenizer`: its kind and pre-tokenizer.
+    `tensor_types`: how many tensors have each. `templates`: names of the file's chat templates. `tokenizer`: its kind
+    and pre-tokenizer.
     """
 
     path: Path
@@ -42,10 +44,12 @@ class ModelReport:
     architecture: str
     family: str
     layers: int
+    channels: int
     context: int
     parameters: int
     active_parameters: int
     bytes: int
+    tensor_types: tuple[tuple[str, int], ...]
     classes: tuple[ClassReport, ...]
     attention: str
     experts: str
@@ -85,10 +89,12 @@ def _described(gguf: GgufFile, kv_type_k: KvType, kv_type_v: KvType) -> ModelRep
         architecture=architecture,
         family=family.title if family else "",
         layers=len(spec.layers) if spec else 0,
+        channels=spec.channels if spec else 0,
         context=spec.context if spec else 0,
         parameters=sum(prod(info.shape) for info in infos),
         active_parameters=_active(infos, spec),
         bytes=sum(info.nbytes for info in infos),
+        tensor_types=tuple(sorted(Counter(info.type_name for info in infos).items())),
         classes=tuple(_classes(infos)),
         attention=_attention(spec) if spec else "",
         experts=_experts(spec) if spec else "",

@@ -40,10 +40,7 @@ def _info(options: Namespace, console: Console) -> None:
         path = models.resolve(options.file) if options.file else models.chosen
         if path is None:
             raise no_model()
-        info = models.info(path)
-    console.result({**_plain(asdict(info)), "tensor_types": dict(info.tensor_types)})
-    for key, value in _plain(asdict(info)).items():
-        console.text(f"{key}: {value}")
+    model_file.describe(path, console)
 
 
 def _fetch(options: Namespace, console: Console) -> None:

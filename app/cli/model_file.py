@@ -1,4 +1,4 @@
-"""`pagekeep model plan` and `pagekeep model check`: what a model file would take, and whether it is sound."""
+"""`pagekeep model info`, `plan` and `check`: what a model file is, what it would take, and whether it is sound."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from app.cli.console import Console
 from app.cli.session import engine_options, stored_settings, with_engine_options
 from app.core.errors import UserError
 from engine.messages import EngineSettings
+from engine.model_report import ModelReport
 from engine.placement_bytes import PlanReport
 
 
@@ -22,6 +23,43 @@ def plan(options: Namespace, console: Console) -> None:
     console.result({"path": str(path), **plan_json(report)})
     for line in plan_lines(report):
         console.text(line)
+
+
+def describe(path: Path, console: Console) -> None:
+    """A file that can be read but not used is described all the same, with the reasons. EngineError: it is no GGUF."""
+    from engine.model_report import describe_model
+
+    settings = stored_settings(lambda stored: stored).engine
+    report = describe_model(path, settings.kv_type_k, settings.kv_type_v)
+    classes = [{**asdict(part), "types": dict(part.types)} for part in report.classes]
+    console.result({**asdict(report), "path": str(path), "classes": classes, "tensor_types": dict(report.tensor_types)})
+    for line in info_lines(report):
+        console.text(line)
+
+
+def info_lines(report: ModelReport) -> list[str]:
+    """For readers; what does not apply is left out."""
+    of_parts = f" in {report.parts} parts" if report.parts > 1 else ""
+    active = f", {report.active_parameters / 1e6:,.1f} M per token" if report.experts else ""
+    values = {
+        "name": report.name,
+        "family": f"{report.family} ({report.architecture})" if report.family else report.architecture,
+        "file": f"{report.path}, {report.bytes / 1e6:,.1f} MB of weights{of_parts}",
+        "parameters": f"{report.parameters / 1e6:,.1f} M{active}",
+        "context": f"{report.context:,} tokens" if report.context else "",
+        "KV state": f"{report.kv_bytes_per_token:,} bytes per token" if report.kv_bytes_per_token else "",
+        "layers": str(report.layers or ""),
+        "attention": report.attention,
+        "experts": report.experts,
+        "tokenizer": f"{report.tokenizer}, {report.vocabulary:,} tokens" if report.vocabulary else report.tokenizer,
+        "chat templates": ", ".join(report.templates) or "none",
+    }
+    lines = [f"{key}: {value}" for key, value in values.items() if value]
+    for part in report.classes:
+        types = ", ".join(f"{name} {size / 1e6:,.1f} MB" for name, size in part.types)
+        lines.append(f"  {part.tensor_class:<12}{part.parameters / 1e6:>10,.1f} M  {types}")
+    lines += [f"note: {warning}" for warning in report.warnings]
+    return lines + [f"not supported: {reason}" for reason in report.unsupported]
 
 
 def check(options: Namespace, console: Console) -> None:

@@ -28,6 +28,9 @@ def test_info(pagekeep, starter_model: Path) -> None:
     assert info["context"] == 8192
     assert info["layers"] == 30
     assert info["tensor_types"] == {"F32": 61, "Q4_1": 210, "Q8_0": 1}
+    assert (info["parameters"], info["kv_bytes_per_token"], info["unsupported"]) == (134515008, 23040, [])
+    assert info["templates"] == ["default"]
+    assert "not supported" not in pagekeep("model", "info", starter_model).out
 
 
 def test_wrong_models_are_told_and_change_nothing(pagekeep, starter_model: Path, tmp_path: Path) -> None:
@@ -36,12 +39,12 @@ def test_wrong_models_are_told_and_change_nothing(pagekeep, starter_model: Path,
     truncated = tmp_path / "truncated.gguf"
     truncated.write_bytes(starter_model.read_bytes()[:5_000_000])
     unknown = unknown_architecture(starter_model, tmp_path / "unknown.gguf")
-    for path in (letter, truncated, unknown):
-        for command in (("model", "info", path), ("ask", "-q", "Hello", "--model", path)):
-            error = pagekeep(*command, "--json").error
-            assert path.name in error["what"] + error["why"]
-            assert error["next"]
-    assert "xyzzy" in str(pagekeep("model", "info", unknown, "--json").error)
+    commands = [("ask", "-q", "Hello", "--model", path) for path in (letter, truncated, unknown)]
+    for command in (*commands, ("model", "info", letter), ("model", "info", truncated)):
+        error = pagekeep(*command, "--json").error
+        assert command[-1].name in error["what"] + error["why"]
+        assert error["next"]
+    assert "xyzzy" in pagekeep("model", "info", unknown, "--json").json["unsupported"][0]
     assert pagekeep("model", "ls", "--json").json == {"models": []}
     assert "gone.gguf" in str(pagekeep("ask", "-q", "Hello", "--model", tmp_path / "gone.gguf", "--json").error)
 
