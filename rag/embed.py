@@ -1,4 +1,5 @@
-"""Vectors by a sentence-transformers model on the CPU. Nothing heavy is imported before the first text."""
+"""Vectors by a sentence-transformers model on the CPU: for models that the program's own encoder does not know, and
+as its reference. Nothing heavy is imported before the first text."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class SentenceTransformersEmbedder:
         self._threads = threads
         self._model: SentenceTransformer | None = None
         self._lock = threading.Lock()
-        self.name = _identity(folder)
+        self.name = identity(folder)
         self.dimensions = _dimensions(folder)
 
     @property
@@ -73,7 +74,7 @@ def has_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
         return False
 
 
-def _identity(folder: Path) -> str:
+def identity(folder: Path) -> str:
     """A hash over configuration and samples of the weights: the folder may be moved and renamed."""
     digest = hashlib.sha256()
     for name in ("config.json", "modules.json", "1_Pooling/config.json"):

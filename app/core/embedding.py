@@ -1,8 +1,9 @@
-"""The embedder behind search by meaning: fetched when first wanted, loaded (torch) when first used."""
+"""The embedder behind search by meaning: fetched when first wanted, loaded when first used."""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from rag.types import DocumentId, Hit
 if TYPE_CHECKING:
     from rag import Library
     from rag.library import VectorUse
+    from rag.protocols import Embedder
 
 log = logging.getLogger(__name__)
 
@@ -105,11 +107,19 @@ class Shelves:
         if not self.embedder_present:
             self._opened.append(Library(self._folder))
             return
-        from rag.embed import SentenceTransformersEmbedder
-
-        embedder = SentenceTransformersEmbedder(embedder_path(self._embedder_folder))
-        self._opened.append(Library(self._folder, embedder))
+        self._opened.append(Library(self._folder, embedder_of(embedder_path(self._embedder_folder))))
         self._with_embedder = True
+
+
+def embedder_of(path: Path) -> Embedder:
+    """Our own encoder where it knows the kind of model, else sentence-transformers. Their vectors of one model agree
+    to cosine 0.999, so an index may hold both."""
+    from engine.embedding import NativeEmbedder, can_embed
+    from rag.embed import SentenceTransformersEmbedder, identity
+
+    if can_embed(path):
+        return NativeEmbedder(path, identity(path), threads=os.cpu_count() or 1)
+    return SentenceTransformersEmbedder(path)
 
 
 def _load(embed: Callable[[list[str]], object]) -> None:

@@ -19,15 +19,21 @@ _HAN = (
 
 
 class WordPieceEncoder:
-    """Text to ids, without special tokens."""
+    """Text to ids, without special tokens. A word of more than `longest_word` characters is unknown."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, longest_word: int | None = None) -> None:
+        self._longest_word = longest_word
         self._ids = vocabulary.ids
         self._unknown = vocabulary.unknown
         self._longest = max(map(len, vocabulary.texts), default=0)
 
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
-        return [token for word in _words(text) for token in self._word(SPACE + word)]
+        return [token for word in _words(text) for token in self._bounded(word)]
+
+    def _bounded(self, word: str) -> list[int]:
+        if self._longest_word is not None and len(word) > self._longest_word and self._unknown is not None:
+            return [self._unknown]
+        return self._word(SPACE + word)
 
     def _word(self, word: str) -> list[int]:
         """Tokens of a marked word; the unknown token alone where a part of it has none."""

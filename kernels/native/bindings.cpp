@@ -12,6 +12,7 @@
 #include "isa.h"
 
 namespace nb = nanobind;
+void bind_encoder(nb::module_& m);
 using namespace nb::literals;
 
 namespace {
@@ -152,6 +153,7 @@ std::vector<std::string> level_names() {
 NB_MODULE(_native, m) {
     m.def("levels", &level_names);
     m.def("lower_thread_priority", &pk::lower_thread_priority);
+    bind_encoder(m);
     nb::class_<NativeExecutor>(m, "Executor")
         .def(nb::init<std::vector<int>, Array2<uint64_t>, Array2<int64_t>, nb::list, Array2<int64_t>, Array2<double>,
                       int, int, int, int, const std::string&>())

@@ -4,6 +4,9 @@
 
 namespace pk {
 
+struct BertModel;
+struct BertBatch;
+
 struct KernelTable {
     const char* name;
     bool (*supports)(int ggml_type);
@@ -30,6 +33,8 @@ struct KernelTable {
     void (*mla_absorb)(const MlaArgs&, int head, const int* rows, int count, uint8_t* scratch);
     void (*mla_values)(const MlaArgs&, int head, const int* rows, int count, uint8_t* scratch);
     void (*mla_prompt)(const MlaArgs&, const MlaUnit&, uint8_t* scratch);
+    size_t (*bert_scratch)(const BertModel&, int rows);
+    void (*bert_encode)(const BertModel&, const BertBatch&, int texts_from, int texts_to, uint8_t* scratch);
 };
 
 const KernelTable* table_portable();

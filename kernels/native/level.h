@@ -89,4 +89,6 @@ size_t mla_scratch(const MlaArgs&, int rows, int heads);
 void mla_absorb(const MlaArgs&, int head, const int* rows, int count, uint8_t* scratch);
 void mla_values(const MlaArgs&, int head, const int* rows, int count, uint8_t* scratch);
 void mla_prompt(const MlaArgs&, const MlaUnit&, uint8_t* scratch);
+size_t bert_scratch(const BertModel&, int rows);
+void bert_encode(const BertModel&, const BertBatch&, int texts_from, int texts_to, uint8_t* scratch);
 PK_END
