@@ -150,7 +150,8 @@ def test_minilm_has_the_vectors_of_sentence_transformers(minilm_folder: Path) ->
 
     assert can_embed(minilm_folder)
     source = Path(__file__).read_text().replace("[", "(").split("\n\n")  # names of special tokens are text to us
-    texts = [*(part[:600] for part in source[:24]), "gnuplot", "What is a pipe?", "a", "Größe naïve 日本語 foo_bar 😀 " + "x" * 300, "word " * 400]
+    parts = [part[:600] for part in source[:24]]
+    texts = [*parts, "gnuplot", "What is a pipe?", "a", "Größe naïve 日本語 foo_bar 😀 " + "x" * 300, "word " * 400]
     vectors = NativeEmbedder(minilm_folder, "").embed(texts)
     expected = SentenceTransformer(str(minilm_folder), device="cpu").encode(texts, normalize_embeddings=True)
     assert np.sum(vectors * expected, axis=1).min() > 0.999
