@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from rag.types import DocumentId
 
 Matrix = npt.NDArray[np.float16]
 BLOCK_ROWS = 8192  # converted to float32 at a time: 12 MB at 384 dimensions
+KEPT_BYTES = 200_000_000  # of vectors kept in float32: converting takes ten times as long as the product
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def passage_lengths(matrix: Matrix, passages: npt.NDArray[np.int64]) -> Vectors:
 class VectorFiles:
     def __init__(self, folder: Path, db: Database) -> None:
         self._known: dict[tuple[DocumentId, str], WindowPlaces] = {}
+        self._floats: dict[Path, Vectors] = {}
+        self._kept_lock = threading.Lock()
         self._folder = folder
         self._db = db
 
@@ -114,8 +118,21 @@ class VectorFiles:
         matrix: Matrix = np.memmap(path, "<f2", "r", shape=(rows, len(query)))
         # Not `block @ query`: BLAS takes all cores for it and waits for the busy ones (24 ms against 9 beside a
         # running model, 7,355 rows).
-        cosines = np.concatenate([np.einsum("ij,j->i", block, query) for _, block in blocks(matrix)])
+        cosines = np.concatenate([np.einsum("ij,j->i", block, query) for block in self._blocks(path, matrix)])
         return DocumentScores(cosines, self._places(document_id, embedder, matrix))
+
+    def _blocks(self, path: Path, matrix: Matrix) -> Iterable[Vectors]:
+        """The matrix in float32, kept from one query to the next as far as KEPT_BYTES goes; the oldest goes first."""
+        with self._kept_lock:
+            kept = self._floats.pop(path, None)
+            if kept is None or len(kept) != len(matrix):
+                if 4 * matrix.size > KEPT_BYTES:
+                    return (block for _, block in blocks(matrix))
+                kept = matrix.astype(np.float32)
+            self._floats[path] = kept
+            while sum(floats.nbytes for floats in self._floats.values()) > KEPT_BYTES:
+                del self._floats[next(iter(self._floats))]
+        return (kept,)
 
     def _places(self, document_id: DocumentId, embedder: str, matrix: Matrix) -> WindowPlaces:
         """Kept once made: windows do not change after their vectors were begun."""
@@ -135,10 +152,14 @@ class VectorFiles:
         """Drops what is kept in memory about a document whose windows were cut anew."""
         for key in [key for key in self._known if key[0] == document_id]:
             del self._known[key]
+        with self._kept_lock:
+            self._floats.clear()
 
     def remove(self, sha256: str) -> None:
         for path in self._folder.glob(f"{sha256}.*.f16"):
             path.unlink(missing_ok=True)
+            with self._kept_lock:
+                self._floats.pop(path, None)
 
     def _path(self, sha256: str, embedder: str) -> Path:
         return self._folder / f"{sha256}.{re.sub(r'[^A-Za-z0-9_-]+', '-', embedder)}.f16"
