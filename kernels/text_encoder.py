@@ -54,6 +54,11 @@ class EncoderWeights:
     first_token: bool = False
 
 
+def available() -> bool:
+    """False where the compiled module is older than this file."""
+    return hasattr(importlib.import_module("kernels._native"), "Encoder")
+
+
 class TextEncoder:
     """Usable from several threads at once; the packed matrices are shared, tables stay where they are.
 

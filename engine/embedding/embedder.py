@@ -21,7 +21,7 @@ from engine.errors import ModelFileError, UnsupportedModel
 from engine.gguf import GgufFile
 from engine.tokenizer.vocabulary import read_vocabulary
 from kernels.native_program import lower_thread_priority
-from kernels.text_encoder import EncoderWeights, TextEncoder
+from kernels.text_encoder import EncoderWeights, TextEncoder, available
 
 Floats = NDArray[np.float32]
 WEIGHTS = "model.safetensors"
@@ -73,6 +73,8 @@ class _Model:
 
 def can_embed(path: Path) -> bool:
     """Whether the folder or file is a model of this kind: BERT, GELU, an uncased vocabulary, mean or first token."""
+    if not available():
+        return False
     if path.is_file():
         with GgufFile.open(path) as file:
             return file.metadata.get("general.architecture") == "bert"
