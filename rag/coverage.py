@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.types import Document, DocumentId, Passage
+from rag.types import DocumentId
 
 NOT_FOUND = re.compile(
     r"(?:\b(?:not|no|nothing|never|neither|cannot|unable|without)|n['’]t)\b[^.!?\n]{0,60}?\b(?:mention(?:ed|s)?|found|find"
@@ -43,15 +43,6 @@ class Coverage:
         return not self.unread
 
 
-def coverage(passages: Iterable[Passage], documents: Sequence[Document]) -> list[Coverage]:
-    """Per document, in its order, the pages that the passages of a context stand on."""
-    pages: dict[DocumentId, set[int]] = {document.id: set() for document in documents}
-    for passage in passages:
-        if passage.document_id in pages:
-            pages[passage.document_id].update(passage.pages)
-    return [Coverage(d.id, d.name, d.pages, tuple(sorted(pages[d.id])), d.unreadable_pages) for d in documents]
-
-
 def says_not_found(answer: str) -> bool:
     """The answer is mostly that the documents do not say it."""
     return len(answer) <= SHORT_ANSWER and NOT_FOUND.search(answer) is not None
@@ -69,14 +60,3 @@ def not_found_note(covered: Sequence[Coverage]) -> str:
         noun = "page is a scan or has" if unreadable == 1 else "pages are scans or have"
         parts.append(f"{unreadable:,} {noun} no readable text.")
     return " ".join(parts)
-
-
-def runs(pages: Iterable[int]) -> list[range]:
-    """Ascending pages as ranges without gaps, for a strip or a sentence."""
-    found: list[range] = []
-    for page in sorted(set(pages)):
-        if found and found[-1].stop == page:
-            found[-1] = range(found[-1].start, page + 1)
-        else:
-            found.append(range(page, page + 1))
-    return found

@@ -2,24 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag import Document, Library
-from rag.coverage import Coverage, coverage, not_found_note, runs, says_not_found
-
-
-def test_pages_of_the_passages(library: Library, sample: Document) -> None:
-    passages = [p for p in library.passages(sample.id) if p.ranges[0].page_index in (2, 5)]
-    other = replace(sample, id=sample.id + 1, name="other.pdf", unreadable_pages=(0,))  # type: ignore[arg-type]
-    first, second = coverage(passages, [sample, other])
-    assert (first.document, first.pages) == (sample.name, 10)
-    assert set(first.read) == {part.page_index for p in passages for part in p.ranges}
-    assert {2, 5} <= set(first.read)
-    assert set(first.unread) == set(range(10)) - set(first.read)
-    assert second.read == ()
-    assert second.unread == tuple(range(1, 10))
-    (everything,) = coverage(library.passages(sample.id), [sample])
-    assert set(range(10)) - set(everything.read) == {
-        page.page_index for page in library.report(sample.id).pages if page.characters == 0
-    } | set(everything.unread)
+from rag.coverage import Coverage, not_found_note, says_not_found
 
 
 def test_notes() -> None:
@@ -47,8 +30,3 @@ def test_notes() -> None:
 )
 def test_answers_that_found_nothing(answer: str, missing: bool) -> None:
     assert says_not_found(answer) == missing
-
-
-def test_runs() -> None:
-    assert runs([5, 3, 4, 9, 9, 11]) == [range(3, 6), range(9, 10), range(11, 12)]
-    assert runs([]) == []
