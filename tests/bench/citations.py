@@ -1,9 +1,10 @@
 """Answers over a corpus, and an independent check of what stands under them as citations.
 
     PAGEKEEP_CORPUS=FOLDER python tests/bench/citations.py --model MODEL.gguf --set SET.jsonl [--set ...] [--out FILE]
+    PAGEKEEP_CORPUS=FOLDER python tests/bench/citations.py --answers FILE
 
 Nothing of `rag` takes part in the check: pages are opened with pypdfium2, and the words of the answer are looked for
-in the characters that the citation marks. Prints one JSON object; `--out` gets an answer a line.
+in the characters that the citation marks. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import unicodedata
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -32,7 +34,6 @@ from app.core.settings import Settings
 from app.core.workspace import Workspace
 from engine.messages import ModelFailed, ModelLoaded, Sampling
 
-LEAST_WORDS = 6  # what Pagekeep itself promises of an exact citation
 MARKER = re.compile(r"\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\]")
 
 
@@ -83,10 +84,9 @@ def check(answer: str, citation: StoredCitation, path: Path, pages: Pages) -> li
 
 
 def _same_words(claim: str, source: str) -> bool:
-    """At least LEAST_WORDS words in a row of the marked characters stand in the claim."""
-    words, wanted = source.split(), plain(claim)
-    spans = (words[first : first + LEAST_WORDS] for first in range(len(words) - LEAST_WORDS + 1))
-    return any(plain(" ".join(span)) in wanted for span in spans)
+    """All marked characters stand in the claim, or all of the claim is marked."""
+    ours, theirs = plain(claim), plain(source)
+    return bool(theirs) and (theirs in ours or (bool(ours) and ours in theirs))
 
 
 class Run:
@@ -120,40 +120,49 @@ class Run:
         return event.message if isinstance(event, TurnDone) else None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--set", type=Path, action="append", required=True)
-    parser.add_argument("--tokens", type=int, default=60)
-    parser.add_argument("--most", type=int, default=1000)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    corpus = Path(os.environ["PAGEKEEP_CORPUS"])
+def answered(options: argparse.Namespace, corpus: Path) -> list[dict[str, Any]]:
+    """A line per question: what was asked, the answer, its citations."""
     asked = [json.loads(line) for path in options.set for line in path.read_text().splitlines() if line.strip()]
-    asked = asked[: options.most]
-    started, verdicts, wrong, lines = time.time(), Counter[str](), [], []
-    borne_out = 0
+    lines = []
     with tempfile.TemporaryDirectory() as home:
-        run, pages = Run(Path(home), options.model, options.tokens), Pages()
+        run = Run(Path(home), options.model, options.tokens)
         documents = {name: run.add(corpus / name) for name in dict.fromkeys(question["pdf"] for question in asked)}
         for number, question in enumerate(asked, 1):
             message = run.ask(documents[question["pdf"]], question["question"])
-            if message is None:
-                continue
-            found = [c for c in message.citations if c.ranges]
-            verdicts.update(citation.verified for citation in message.citations)
-            borne_out += any(c.verified in ("exact", "altered", "matched") for c in found)
-            for citation in found:
-                faults = check(message.text, citation, corpus / question["pdf"], pages)
-                wrong += [f"{question['question']}: {fault}" for fault in faults]
-            lines.append({**question, "answer": message.text, "citations": [asdict(c) for c in message.citations]})
+            if message is not None:
+                citations = [asdict(citation) for citation in message.citations]
+                lines.append({**question, "answer": message.text, "citations": citations})
             print(f"{number} of {len(asked)}", end="\r", file=sys.stderr, flush=True)
         run.workspace.close()
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, help="makes the answers")
+    parser.add_argument("--set", type=Path, action="append", default=[])
+    parser.add_argument("--tokens", type=int, default=48)
+    parser.add_argument("--out", type=Path, help="gets an answer a line")
+    parser.add_argument("--answers", type=Path, help="checks those of an earlier --out instead")
+    options = parser.parse_args()
+    corpus, started = Path(os.environ["PAGEKEEP_CORPUS"]), time.time()
+    if options.answers:
+        lines = [json.loads(line) for line in options.answers.read_text().splitlines()]
+    else:
+        lines = answered(options, corpus)
     if options.out:
         options.out.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    pages, verdicts, wrong, borne_out = Pages(), Counter[str](), [], 0
+    for line in lines:
+        citations = [StoredCitation.from_json(citation) for citation in line["citations"]]
+        verdicts.update(citation.verified for citation in citations)
+        borne_out += any(citation.verified != "not_found" for citation in citations)
+        for citation in citations:
+            faults = check(line["answer"], citation, corpus / line["pdf"], pages)
+            wrong += [f"{line['question']}: {fault}" for fault in faults]
     result = {
-        "model": options.model.name, "questions": len(asked), "answers": len(lines), "with_citation": borne_out,
-        "citations": dict(verdicts), "wrong": wrong, "seconds": round(time.time() - started),
+        "answers": len(lines), "with_citation": borne_out, "citations": dict(verdicts), "wrong": wrong,
+        "seconds": round(time.time() - started),
     }  # fmt: skip
     print(json.dumps(result, ensure_ascii=False))
 
