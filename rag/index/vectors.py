@@ -79,7 +79,7 @@ def passage_lengths(matrix: Matrix, passages: npt.NDArray[np.int64]) -> Vectors:
 class VectorFiles:
     def __init__(self, folder: Path, db: Database) -> None:
         self._known: dict[tuple[DocumentId, str], WindowPlaces] = {}
-        self._floats: dict[Path, Vectors] = {}
+        self._floats: dict[Path, tuple[int, Vectors]] = {}  # with the file's time of change
         self._kept_lock = threading.Lock()
         self._folder = folder
         self._db = db
@@ -123,14 +123,15 @@ class VectorFiles:
 
     def _blocks(self, path: Path, matrix: Matrix) -> Iterable[Vectors]:
         """The matrix in float32, kept from one query to the next as far as KEPT_BYTES goes; the oldest goes first."""
+        changed = path.stat().st_mtime_ns
         with self._kept_lock:
-            kept = self._floats.pop(path, None)
-            if kept is None or len(kept) != len(matrix):
+            time, kept = self._floats.pop(path, (0, None))
+            if kept is None or time != changed or len(kept) != len(matrix):
                 if 4 * matrix.size > KEPT_BYTES:
                     return (block for _, block in blocks(matrix))
                 kept = matrix.astype(np.float32)
-            self._floats[path] = kept
-            while sum(floats.nbytes for floats in self._floats.values()) > KEPT_BYTES:
+            self._floats[path] = (changed, kept)
+            while sum(floats.nbytes for _, floats in self._floats.values()) > KEPT_BYTES:
                 del self._floats[next(iter(self._floats))]
         return (kept,)
 

@@ -6,6 +6,7 @@ from assets import sample_pdf
 from rag import Document, Library
 from rag.expressions import match_expression, part_expression
 from rag.ingest import window_vectors
+from rag.retrieve import _with_neighbours
 from rag.scope import chapters, named_chapter
 from tests.rag import pdf_files
 from tests.rag.conftest import WordBag
@@ -156,3 +157,9 @@ def test_the_heading_is_part_of_the_vector() -> None:
     assert plain @ plain == pytest.approx(1)
     assert headed @ headed == pytest.approx(1)
     assert same == pytest.approx(plain, abs=1e-6)
+
+
+def test_a_page_beside_a_good_one_gains() -> None:
+    scores = {(1, 4): 2.0, (1, 5): 0.0, (1, 9): 0.0, (2, 5): 0.0}
+    shared = _with_neighbours(scores, 0.1)
+    assert shared[1, 4] > shared[1, 5] > shared[1, 9] == shared[2, 5]

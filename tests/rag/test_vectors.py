@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag import Document, Library
+from rag.index import vectors
 from rag.index.vectors import VectorFiles, best_of, passage_lengths
 from tests.rag.conftest import WordBag
 
@@ -26,6 +28,27 @@ def test_scores_are_cosines(files: VectorFiles, sample: Document) -> None:
     assert scores is not None
     np.testing.assert_allclose(scores.windows, np.concatenate([first, second]) @ first[1], atol=2e-3)
     assert scores.places.pages.shape == (7,)
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 100, 10**6])
+def test_what_is_kept_in_memory_follows_the_file(
+    files: VectorFiles, sample: Document, monkeypatch: pytest.MonkeyPatch, kept_bytes: int
+) -> None:
+    monkeypatch.setattr(vectors, "KEPT_BYTES", kept_bytes)
+
+    def cosines() -> np.ndarray:
+        scores = files.scores(sample.id, sample.sha256, "e", rows(1)[0])
+        assert scores is not None
+        return scores.windows
+
+    files.append(sample.id, sample.sha256, "e", rows(3))
+    np.testing.assert_array_equal(cosines(), cosines())
+    files.append(sample.id, sample.sha256, "e", rows(4, seed=2))
+    np.testing.assert_allclose(cosines(), np.concatenate([rows(3), rows(4, seed=2)]) @ rows(1)[0], atol=2e-3)
+    path = files._path(sample.sha256, "e")
+    path.write_bytes(rows(7, seed=3).astype("<f2").tobytes())  # as another process would after reading anew
+    os.utime(path, ns=(1, 1))
+    np.testing.assert_allclose(cosines(), rows(7, seed=3) @ rows(1)[0], atol=2e-3)
 
 
 def test_what_a_killed_writer_left_is_written_over(files: VectorFiles, sample: Document) -> None:
