@@ -16,6 +16,7 @@ from app.core.exchanges import split_unanswered, spoken
 from app.core.heads import Head, joined
 from app.core.records import Message, PlacedPassages, Placement
 from app.core.segments import PromptFormat
+from engine.chat_reasoning import split_reasoning
 from engine.messages import Tokens
 from rag.types import Passage
 
@@ -177,14 +178,15 @@ def recompose(
 ) -> list[tuple[Message, Composed]]:
     """The same conversation in another tokenizer: stored texts and placements, new ids.
 
-    Answers become prompt tokens ended by `eog`: this model has not sampled them. A document that is gone from
-    the library is left out.
+    Answers become prompt tokens, without their reasoning, ended by `eog`: this model has not sampled them. A document
+    that is gone from the library is left out.
     """
     renewed: list[tuple[Message, Composed]] = []
     done: list[Message] = []
     for message in spoken(messages):
         if message.role == "assistant":
-            ids = [*chat.text_ids(message.text), eog] if message.text else []
+            _, answer = split_reasoning(message.text)
+            ids = [*chat.text_ids(answer), eog] if answer else []
             composed = Composed(Tokens.prompt(ids), message.placement)
         else:
             before, _ = split_unanswered(done)
