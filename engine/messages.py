@@ -86,6 +86,7 @@ class EngineSettings:
     threads: int = 0  # 0: physical cores
     prefill_chunk: int = 512  # prompt tokens of a step
     micro_batch: int = 0  # most tokens that pass through the layers at once; 0: the whole step
+    speculation: bool = True  # drafts from the conversation's own text, where they pay; answers are the same
     kv_type_k: KvType = "f16"
     kv_type_v: KvType = "f16"
     backend: BackendName = "cpu"
@@ -388,6 +389,8 @@ class TurnFinished:
     bytes_written: int
     difference: FirstDifference | None = None  # where reuse ended, if another token was kept there
     approximate: bool = False  # the state holds tokens that were moved after a removal
+    drafted: int = 0  # tokens taken from earlier text and verified in steps of several
+    accepted: int = 0  # of them, what the answer goes on with: steps that were saved
 
 
 @dataclass(frozen=True)

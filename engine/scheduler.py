@@ -1,12 +1,12 @@
 """The scheduler: decides what each step computes, and carries turns from waiting to done.
 
-Each step takes the decode token of every running turn and one slice of prefill. The conversation the reader
-looks at goes first. A page that another turn is computing right now is waited for, not computed twice.
+Each step takes the decode token of every running turn, drafts behind it, and one slice of prefill. The conversation
+the reader looks at goes first. A page that another turn is computing right now is waited for, not computed twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,8 +25,10 @@ from engine.messages import (
     TurnFailed,
     TurnId,
 )
+from engine.row_runs import decode_run, prefill_run
 from engine.runner import RowRun, Runner
 from engine.sampler import sample
+from engine.speculation import Speculation
 from engine.timings import Rates, now_ms
 from engine.turn import Phase, Turn
 
@@ -63,6 +65,7 @@ class Scheduler:
         limits: Limits,
         emit: Callable[[Event], None],
         citations: CitationLimit | None = None,
+        speculation: Speculation | None = None,
     ) -> None:
         self._runner = runner
         self._admission = admission
@@ -70,6 +73,7 @@ class Scheduler:
         self._limits = limits
         self._emit = emit
         self._citations = citations
+        self._speculation = speculation or Speculation(limits.end_tokens, limits.context, on=False)
         self._turns: dict[TurnId, Turn] = {}
         self.focus: ConversationId | None = None
 
@@ -117,7 +121,7 @@ class Scheduler:
         result = self._runner.step([run for _, run in runs])
         if result.completed:
             self._account(runs, now_ms() - started)
-            self._apply(runs, result.logits, result.hidden)
+            self._apply(runs, result.logits, result.hidden, now_ms() - started)
         return True
 
     # --- choosing -----------------------------------------------------------------------------------
@@ -138,12 +142,14 @@ class Scheduler:
 
     def _plan(self) -> list[tuple[Turn, RowRun]]:
         planned: list[tuple[Turn, RowRun]] = []
-        for turn in self._in_order(Phase.DECODE):
-            planned += self._guarded_run(turn, partial(_decode_run, turn))
+        decoding = self._in_order(Phase.DECODE)
+        drafts = self._speculation.drafts(decoding, beside_prefill=bool(self._in_order(Phase.PREFILL)))
+        for turn, draft in zip(decoding, drafts, strict=True):
+            planned += self._guarded_run(turn, partial(decode_run, turn, draft))
         room = self.slice(decoding=bool(planned))
         for turn in self._in_order(Phase.PREFILL):
             if self._admission.may_compute(turn):
-                planned += self._guarded_run(turn, partial(_prefill_run, turn, room))
+                planned += self._guarded_run(turn, partial(prefill_run, turn, room))
                 break
         return planned
 
@@ -178,37 +184,62 @@ class Scheduler:
     # --- after a step -------------------------------------------------------------------------------
 
     def _account(self, runs: Iterable[tuple[Turn, RowRun]], ms: float) -> None:
-        prompt_tokens = 0
-        decoding = 0
+        """Charges the step to its turns: before what it computed is applied, which may end them."""
+        prompt_tokens = rows = 0
         for turn, run in runs:
+            rows += len(run.ids)
             if turn.phase is Phase.PREFILL:
                 prompt_tokens += len(run.ids)
                 turn.clock.prefill += ms
             else:
-                decoding += 1
                 turn.clock.decode += ms
         self._rates.saw_prefill(prompt_tokens, ms)
         if not prompt_tokens:
-            self._rates.saw_decode(1 if decoding else 0, ms)
+            self._speculation.costs.saw(rows, ms)
 
     def _apply(
         self,
-        runs: Iterable[tuple[Turn, RowRun]],
+        runs: Sequence[tuple[Turn, RowRun]],
         logits: npt.NDArray[np.float32],
         hidden: npt.NDArray[np.float32],
+        ms: float,
     ) -> None:
-        row = 0
+        row, sampled = 0, []
         for turn, run in runs:
-            if run.write:
-                turn.kv.commit(run.ids, run.roles)
             if turn.phase is Phase.PREFILL:
-                turn.fed += len(run.ids)
-                self._report_prefill(turn)
-                if run.outputs:
-                    self._admission.keep_prompt_end(turn, hidden[row])
-            if run.outputs:
-                self._sample(turn, logits[row])
-                row += run.outputs
+                self._after_prefill(turn, run, logits[row:], hidden[row:])
+            else:
+                sampled.append(self._verify(turn, run, logits[row : row + run.outputs]))
+            row += run.outputs
+        if len(sampled) == len(runs):
+            self._rates.saw_decode(sum(sampled) / len(sampled), ms)
+
+    def _after_prefill(
+        self, turn: Turn, run: RowRun, logits: npt.NDArray[np.float32], hidden: npt.NDArray[np.float32]
+    ) -> None:
+        if run.write:
+            turn.kv.commit(run.ids, run.roles)
+        turn.fed += len(run.ids)
+        self._report_prefill(turn)
+        if run.outputs:
+            self._admission.keep_prompt_end(turn, hidden[0])
+            self._sample(turn, logits[0])
+
+    def _verify(self, turn: Turn, run: RowRun, logits: npt.NDArray[np.float32]) -> int:
+        """Samples row by row as if each were a step of its own, up to the first draft that differs: what is behind it
+        is never committed. Returns the number of tokens sampled."""
+        drafted = len(run.ids) - 1
+        turn.drafted += drafted
+        place = 0
+        while True:
+            turn.kv.commit(run.ids[place : place + 1], run.roles[place : place + 1])
+            self._sample(turn, logits[place])
+            if turn.phase is not Phase.DECODE or place == drafted or turn.generated[-1] != run.ids[place + 1]:
+                break
+            place += 1
+            turn.accepted += 1
+        self._speculation.judged(turn, drafted, place)
+        return place + 1
 
     def _report_prefill(self, turn: Turn) -> None:
         total = max(1, len(turn.prompt) - turn.reused.total)
@@ -261,22 +292,3 @@ class Scheduler:
     def _remove(self, turn: Turn) -> None:
         turn.phase = Phase.DONE
         self._turns.pop(turn.request.turn, None)
-
-
-def _decode_run(turn: Turn) -> RowRun:
-    """Feeds the last sampled token."""
-    turn.kv.reserve(1)
-    role = 1
-    return RowRun(turn.kv, (turn.generated[-1],), (role,), turn.position - 1, outputs=1)
-
-
-def _prefill_run(turn: Turn, room: int) -> RowRun:
-    """The next slice of the prompt; where all of it is cached, its last token alone, without a K/V write."""
-    start, total = turn.kv.num_tokens, len(turn.prompt)
-    if start >= total:
-        last = total - 1
-        return RowRun(turn.kv, turn.prompt.ids[last:], turn.prompt.roles[last:], last, write=False, outputs=1)
-    end = min(total, start + room)
-    turn.kv.reserve(end - start)
-    ids, roles = turn.prompt.ids[start:end], turn.prompt.roles[start:end]
-    return RowRun(turn.kv, ids, roles, start, outputs=1 if end == total else 0)

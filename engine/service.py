@@ -42,6 +42,7 @@ from engine.overflow import shift_refused
 from engine.runner import Runner
 from engine.running import Running, unknown_state
 from engine.scheduler import Limits, Scheduler
+from engine.speculation import Speculation
 from engine.store import KvStore
 from engine.timings import Rates
 from engine.turn import Turn
@@ -257,7 +258,8 @@ class Service:
         rotation = None if shift_refused(spec, settings.kv_type_k) else KeyRotation.of(spec, model.layout)
         admission = Admission(cache, rates, limits.context, self._emit, rotation)
         citations = CitationLimit(model.handle.tokenizer, spec.vocabulary)
-        scheduler = Scheduler(runner, admission, rates, limits, self._emit, citations)
+        speculation = Speculation(limits.end_tokens, limits.context, on=settings.speculation)
+        scheduler = Scheduler(runner, admission, rates, limits, self._emit, citations, speculation)
         scale = model_depth_scale(model)
         cache.judge_by(rates.costs(scale))
         reader = DocumentReader(runner, cache, rates, limits.context, self._emit)

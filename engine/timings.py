@@ -52,8 +52,8 @@ class Rates:
         if tokens >= 16 and ms > 0:
             self.prefill = _mean(self.prefill, tokens * 1e3 / ms)
 
-    def saw_decode(self, tokens: int, ms: float) -> None:
-        if tokens and ms > 0:
+    def saw_decode(self, tokens: float, ms: float) -> None:
+        if tokens > 0 and ms > 0:
             self.decode = _mean(self.decode, tokens * 1e3 / ms)
 
     def saw_restore(self, size: int, ms: float) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from engine.answer import AnswerText
+from engine.drafts import DraftSource
 from engine.kv.match import PrefixMatch
 from engine.kv.restore import Restore
 from engine.kv.sequence import Sequence
@@ -50,6 +51,10 @@ class Turn:
     missing_reason: str = "not in cache"
     generated: list[int] = field(default_factory=list)
     bytes_read: int = 0
+    source: DraftSource | None = None  # made when the answer begins
+    draft_match: int = 0  # of the draft in the step that runs
+    drafted: int = 0
+    accepted: int = 0
 
     @property
     def prompt(self) -> Tokens:
@@ -103,6 +108,8 @@ class Turn:
             bytes_written=bytes_written,
             difference=self._difference(),
             approximate=self.approximate,
+            drafted=self.drafted,
+            accepted=self.accepted,
         )
 
 

@@ -277,8 +277,9 @@ def reuse_line(report: TurnReport) -> str:
     tokens, times = report.tokens, report.timings_ms
     computed = ", ".join(f"{part.tokens:,} {part.reason}" for part in tokens.computed) or "none"
     rate = f", {tokens.generated / times.decode * 1000:,.0f} tokens/s" if times.decode else ""
+    drafts = f", {tokens.accepted:,} of {tokens.drafted:,} drafts right" if tokens.drafted else ""
     saved = f", saved {report.saved_ms / 1000:.1f} s" if report.saved_ms >= 100 else ""
     return (
         f"  {tokens.reused.total:,} tokens reused ({tokens.reused.memory:,} memory, {tokens.reused.disk:,} disk"
-        f"{saved}); read: {computed}; {tokens.generated:,} generated{rate}"
+        f"{saved}); read: {computed}; {tokens.generated:,} generated{rate}{drafts}"
     )

@@ -68,6 +68,7 @@ def _add_engine_options(parser: Parser) -> None:
     """Fields of engine.messages.EngineSettings (`app.cli.session.engine_options`); what is not given is taken from the
     preferences."""
     parser.add_argument("--threads", type=POSITIVE, metavar="N", help="default: physical cores")
+    parser.add_argument("--speculation", choices=("on", "off"), help="draft from earlier text; default: on")
     parser.add_argument("--backend", choices=BACKENDS, help="default: cpu; 'fake' is a slow stand-in for a GPU")
     _add_sizes(parser)
     _add_placement(parser)

@@ -159,6 +159,7 @@ def engine_options(options: Namespace) -> dict[str, Any]:
         "threads": options.threads,
         "prefill_chunk": options.batch,
         "micro_batch": options.ubatch,
+        "speculation": None if options.speculation is None else options.speculation == "on",
         "kv_type_k": options.kv,
         "kv_type_v": options.kv_v or options.kv,
         "backend": options.backend,

@@ -132,8 +132,9 @@ def report_of(
     t = finished.timings
     times = PhaseTimes(t.queue, retrieve_ms, t.restore, t.remove, t.prefill, t.first_token, t.decode, t.save)
     generated = len(finished.generated)
+    drafts = finished.drafted, finished.accepted
     return TurnReport(
-        tokens=TokenReport(finished.prompt_tokens, finished.reused, finished.computed, generated),
+        tokens=TokenReport(finished.prompt_tokens, finished.reused, finished.computed, generated, *drafts),
         timings_ms=times,
         mode=mode,
         pages_in_context=pages,

@@ -78,17 +78,22 @@ class StoredCitation:
 
 @dataclass(frozen=True)
 class TokenReport:
-    """Where the tokens of a turn came from; `reused` and `computed` together make up `prompt`."""
+    """Where the tokens of a turn came from; `reused` and `computed` together make up `prompt`.
+
+    `drafted`: tokens of the answer tried ahead from earlier text, of which `accepted` were right.
+    """
 
     prompt: int = 0
     reused: ReusedTokens = field(default_factory=ReusedTokens)
     computed: tuple[ComputedRange, ...] = ()
     generated: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> TokenReport:
         computed = tuple(ComputedRange(**item) for item in data["computed"])
-        return TokenReport(data["prompt"], ReusedTokens(**data["reused"]), computed, data["generated"])
+        return TokenReport(**{**data, "reused": ReusedTokens(**data["reused"]), "computed": computed})
 
 
 @dataclass(frozen=True)

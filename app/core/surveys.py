@@ -35,6 +35,7 @@ from engine.messages import (
     ComputedRange,
     ConversationId,
     DropState,
+    ReusedTokens,
     Submit,
     Tokens,
     TurnFailed,
@@ -59,6 +60,8 @@ class Survey:
     notes: dict[int, str]
     prompt_tokens: int = 0
     generated: int = 0
+    drafted: int = 0
+    accepted: int = 0
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
     _borne_out: set[int] = field(default_factory=set)
@@ -162,6 +165,7 @@ class Survey:
             raise Cancelled
         self.prompt_tokens += event.prompt_tokens
         self.generated += len(event.generated)
+        self.drafted, self.accepted = self.drafted + event.drafted, self.accepted + event.accepted
         self.prefill_ms += event.timings.prefill
         self.decode_ms += event.timings.decode
         return split_answer(event.text, self.model.reasons)[1].strip()
@@ -213,7 +217,9 @@ class Survey:
 
     def _report(self, reason: str) -> TurnReport:
         computed = (ComputedRange(self.prompt_tokens, "new"),) if self.prompt_tokens else ()
-        tokens = TokenReport(self.prompt_tokens, computed=computed, generated=self.generated)
+        tokens = TokenReport(
+            self.prompt_tokens, ReusedTokens(), computed, self.generated, self.drafted, self.accepted
+        )
         times = PhaseTimes(prefill=self.prefill_ms, decode=self.decode_ms)
         return TurnReport(tokens, times, "survey", finish_reason=reason, model=self.model.name)
 

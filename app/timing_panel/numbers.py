@@ -58,6 +58,7 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("First token", duration(times.first_token / 1000) if times.first_token else ""),
         ("Prefill", _with_rate(computed, computed, times.prefill)),
         ("Decode", _with_rate(tokens.generated, tokens.generated - 1, times.decode)),
+        ("Drafted ahead", draft_words(report)),
         ("Operations", operations(report)),
         *((f"Read again ({span.reason})", f"tokens {span.start:,}–{span.stop - 1:,}") for span in report.recomputed()),
         ("First difference", difference_words(report)),
@@ -71,6 +72,12 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("Model", report.model),
     ]
     return [(name, value) for name, value in pairs if value]
+
+
+def draft_words(report: TurnReport) -> str:
+    """`62 tokens from earlier text, 48 right`; empty where nothing was tried."""
+    tokens = report.tokens
+    return f"{plural(tokens.drafted, 'token')} from earlier text, {tokens.accepted:,} right" if tokens.drafted else ""
 
 
 def operations(report: TurnReport) -> str:

@@ -155,6 +155,10 @@ def test_operations_are_told_apart_from_the_prefill_they_cause() -> None:
     assert shown["First difference"] == "message 2, token 5: “ long” → “ deep”"
     assert shown["Operations"].endswith("approximate")
     assert "Operations" not in dict(lines(TurnReport(TokenReport(), PhaseTimes(), "none")))
+    assert "Drafted ahead" not in shown
+    drafted = replace(report, tokens=replace(tokens, drafted=62, accepted=48))
+    assert dict(lines(drafted))["Drafted ahead"] == "62 tokens from earlier text, 48 right"
+    assert TurnReport.from_json(drafted.to_json()) == drafted
 
 
 def mapped(pages: list[int], size: int = 64) -> StateReport:

@@ -1,0 +1,153 @@
+"""Speculation: how many drafted tokens go into a step beside the sampled one, so that it pays.
+
+A drafted token is one more row of the step. What rows cost is measured as the engine works, and so is how often
+drafts are right, by the length of their match. A row is worth its cost while the chance that it is reached is high
+enough; the threshold is the one with the most expected tokens per second, and none is drafted where that gains little
+(many experts: every row reads experts of its own).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Sequence as Rows
+from dataclasses import dataclass, field
+
+from engine.drafts import Draft, DraftSource
+from engine.turn import Turn
+
+LONGEST_DRAFT = 16
+_THRESHOLDS = (0.85, 0.7, 0.55, 0.4, 0.25)
+_BESIDE_PREFILL = 0.4  # the step takes its time by the prompt's rows
+_LEAST_GAIN = 1.05
+_OPTIMISM = 0.05  # what an unmeasured row is thought to cost, of the smallest known step
+_KEPT_TIMES = 5
+_STALE_STEPS = 512  # after which what a step cost is measured again
+_SEEN_KEPT = 0.9  # weight of earlier drafts
+_PASSED_KEPT = 0.99  # drafts that were not tried pull the chance back to the first guess
+
+
+@dataclass
+class _Times:
+    """The last times, in milliseconds, of steps with so many rows; `step`: when the last one was taken."""
+
+    step: int = 0
+    last: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_TIMES))
+
+
+class StepCosts:
+    """What a step without prompt rows costs by its number of rows. Milliseconds."""
+
+    def __init__(self) -> None:
+        self._times: dict[int, _Times] = {}
+        self._steps = 0
+
+    def saw(self, rows: int, milliseconds: float) -> None:
+        self._steps += 1
+        times = self._times.setdefault(rows, _Times())
+        times.step = self._steps
+        times.last.append(milliseconds)
+        for known in [rows for rows, times in self._times.items() if self._steps - times.step > _STALE_STEPS]:
+            del self._times[known]
+
+    def of(self, rows: int) -> float:
+        """Between known numbers of rows in proportion; above them cautiously cheap, so that it is tried. 0: unknown."""
+        known = {rows: statistics.median(times.last) for rows, times in self._times.items()}
+        below = max((count for count in known if count <= rows), default=0)
+        above = min((count for count in known if count >= rows), default=0)
+        if not below:
+            return known[above] if above else 0.0
+        if not above:
+            return known[below] + (rows - below) * _OPTIMISM * min(known.values())
+        share = (rows - below) / (above - below) if above > below else 0.0
+        return known[below] + share * (known[above] - known[below])
+
+
+class Chances:
+    """How likely a drafted token is right, given that those before it were: by the length of the match."""
+
+    _FIRST_GUESS = ((8, 0.85), (4, 0.7), (3, 0.5), (2, 0.35))
+    _GUESS_WEIGHT = 2.0
+
+    def __init__(self) -> None:
+        self._right = {least: 0.0 for least, _ in self._FIRST_GUESS}
+        self._tried = dict(self._right)
+
+    def of(self, match: int) -> float:
+        least, guess = self._class(match)
+        right = self._right[least] + guess * self._GUESS_WEIGHT
+        return min(0.98, right / (self._tried[least] + self._GUESS_WEIGHT))
+
+    def judged(self, match: int, drafted: int, accepted: int) -> None:
+        """`accepted` of `drafted` tokens were right; the first wrong one ended it. `drafted` 0: it was not tried."""
+        least, _ = self._class(match)
+        kept = _SEEN_KEPT if drafted else _PASSED_KEPT
+        self._right[least] = self._right[least] * kept + accepted
+        self._tried[least] = self._tried[least] * kept + min(drafted, accepted + 1)
+
+    def _class(self, match: int) -> tuple[int, float]:
+        return next((entry for entry in self._FIRST_GUESS if entry[0] <= match), self._FIRST_GUESS[-1])
+
+
+class Speculation:
+    """Engine thread only. Drafts change how many steps an answer takes, never its tokens or its KV."""
+
+    def __init__(self, end_tokens: frozenset[int], context: int, *, on: bool = True) -> None:
+        self._end_tokens = end_tokens
+        self._context = context
+        self._on = on
+        self.costs = StepCosts()
+        self.chances = Chances()
+
+    def drafts(self, turns: Rows[Turn], *, beside_prefill: bool) -> list[tuple[int, ...]]:
+        """Tokens to try for each turn behind its last sampled one."""
+        if not self._on:
+            return [()] * len(turns)
+        found = [self._find(turn) for turn in turns]
+        lengths = self._beside(found) if beside_prefill else self._lengths(found)
+        for turn, draft, length in zip(turns, found, lengths, strict=True):
+            turn.draft_match = draft.match
+            if draft.ids and not length:
+                self.chances.judged(draft.match, 0, 0)
+        return [draft.ids[:length] for draft, length in zip(found, lengths, strict=True)]
+
+    def judged(self, turn: Turn, drafted: int, accepted: int) -> None:
+        if drafted:
+            self.chances.judged(turn.draft_match, drafted, accepted)
+
+    def _find(self, turn: Turn) -> Draft:
+        """No longer than answer and context may grow, and before a token that would end the answer."""
+        if turn.source is None:
+            turn.source = DraftSource(turn.prompt.ids)
+        left = turn.request.sampling.max_tokens - len(turn.generated) - 1
+        draft = turn.source.find(turn.generated, min(LONGEST_DRAFT, left, self._context - turn.position - 1))
+        ends = (place for place, token in enumerate(draft.ids) if token in self._end_tokens)
+        return Draft(draft.ids[: next(ends, len(draft.ids))], draft.match)
+
+    def _beside(self, found: Rows[Draft]) -> list[int]:
+        return [self._reach(draft, _BESIDE_PREFILL) for draft in found]
+
+    def _lengths(self, found: Rows[Draft]) -> list[int]:
+        plain = [0] * len(found)
+        plain_cost = self.costs.of(len(found))
+        if not plain_cost or not any(draft.ids for draft in found):
+            return plain
+        tried = [[self._reach(draft, threshold) for draft in found] for threshold in _THRESHOLDS]
+        best = max(tried, key=lambda lengths: self._gain(found, lengths))
+        least = _LEAST_GAIN * len(found) / plain_cost
+        return best if self._gain(found, best) >= least else plain
+
+    def _reach(self, draft: Draft, threshold: float) -> int:
+        """How many of the draft's tokens are reached with a chance of at least `threshold`."""
+        chance, length, reached = self.chances.of(draft.match), 0, 1.0
+        while length < len(draft.ids) and reached * chance >= threshold:
+            reached, length = reached * chance, length + 1
+        return length
+
+    def _gain(self, found: Rows[Draft], lengths: Rows[int]) -> float:
+        """Expected tokens per millisecond."""
+        tokens = 0.0
+        for draft, length in zip(found, lengths, strict=True):
+            chance = self.chances.of(draft.match)
+            tokens += sum(chance**place for place in range(length + 1))
+        return tokens / self.costs.of(len(found) + sum(lengths))
