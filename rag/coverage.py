@@ -43,6 +43,17 @@ class Coverage:
         return not self.unread
 
 
+def page_ranges(pages: Sequence[int], labels: Sequence[str]) -> str:
+    """Ascending page indices as a reader names them, as "iv, 3–5, 9"."""
+    runs: list[list[int]] = []
+    for page in pages:
+        if runs and runs[-1][-1] == page - 1:
+            runs[-1].append(page)
+        else:
+            runs.append([page])
+    return ", ".join(labels[run[0]] if len(run) == 1 else f"{labels[run[0]]}–{labels[run[-1]]}" for run in runs)
+
+
 def says_not_found(answer: str) -> bool:
     """The answer is mostly that the documents do not say it."""
     return len(answer) <= SHORT_ANSWER and NOT_FOUND.search(answer) is not None

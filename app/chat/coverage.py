@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
+from app.core.lookups import PagesRead
 from app.core.records import TurnReport
 from app.widgets.cards import button, label
 from app.widgets.format import count
@@ -17,12 +18,36 @@ class CoverageNote(QWidget):
 
     def __init__(self, report: TurnReport, may_read: bool) -> None:
         super().__init__()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 2, 0, 2)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 2, 0, 2)
+        column.setSpacing(2)
+        row = QHBoxLayout()
         row.setSpacing(8)
         row.addWidget(label(report.coverage, "warn"), 1)
+        column.addLayout(row)
+        if any(one.pages for one in report.read):
+            pages = label("\n".join(read_words(one) for one in report.read), "muted")
+            row.addWidget(_which_pages(pages), 0, Qt.AlignmentFlag.AlignTop)
+            column.addWidget(pages)
         if may_read and report.unread:
-            pages = "other page" if report.unread == 1 else f"other {count(report.unread)} pages"
+            others = "other page" if report.unread == 1 else f"other {count(report.unread)} pages"
             tip = "Part by part, with notes that cite; it can be stopped and gone on with"
-            made = button(f"Read the {pages}", self.read_rest.emit, tip=tip)
+            made = button(f"Read the {others}", self.read_rest.emit, tip=tip)
             row.addWidget(made, 0, Qt.AlignmentFlag.AlignTop)
+
+
+def read_words(read: PagesRead) -> str:
+    """`manual.pdf: pages 3–5, 9`."""
+    if not read.pages:
+        return f"{read.document}: nothing"
+    return f"{read.document}: page{'' if len(read.pages) == 1 else 's'} {read.labels}"
+
+
+def _which_pages(pages: QLabel) -> QToolButton:
+    """Unfolds the list of what was read; it is the tooltip too."""
+    pages.hide()
+    made = QToolButton(text="Which pages", checkable=True, toolTip=pages.text())
+    made.setProperty("kind", "fold")
+    made.setAccessibleName("Show or hide the pages that were read")
+    made.toggled.connect(pages.setVisible)
+    return made

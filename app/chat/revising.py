@@ -75,7 +75,7 @@ class Revising(QObject):
         self._do(lambda id: workspace.revisions.remove_turn(id, message.id, way), self._revised)
 
     def bring_back(self) -> None:
-        self._do(lambda id: self._services.workspace.revisions.undo_cut(id), lambda _: self.reload.emit())
+        self._do(lambda id: self._services.workspace.revisions.undo_last(id), lambda _: self.reload.emit())
 
     def _revised(self, revised: Revised) -> None:
         self.reload.emit()

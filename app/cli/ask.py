@@ -15,7 +15,7 @@ from app.cli.ways import way_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
 from app.core.explain import explain_lines
-from app.core.lookups import Lookup, Scope
+from app.core.lookups import Lookup, PagesRead, Scope
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
 from engine.messages import TurnId
@@ -208,6 +208,8 @@ def report(console: Console, message: Message, conversation: Conversation, looku
         return
     if message.report.coverage:
         console.text(f"  {message.report.coverage}")
+        for line in read_lines(message.report):
+            console.text(f"  {line}")
         if message.report.unread:
             console.text(f"  Read the rest: pagekeep ask --conversation '{conversation.title}' --rest")
     if message.report.mode == "catalogue":
@@ -216,6 +218,18 @@ def report(console: Console, message: Message, conversation: Conversation, looku
         console.text(reuse_line(message.report))
         for line in explain_lines(message.report):
             console.text(f"  {line}")
+
+
+def read_lines(report: TurnReport) -> list[str]:
+    """`Read of FILE: pages 3–5, 9`, a line per document."""
+    return [
+        f"Read of {one.document}: {page_words(one)}" if one.pages else f"Read of {one.document}: nothing"
+        for one in report.read
+    ]
+
+
+def page_words(read: PagesRead) -> str:
+    return f"page{'' if len(read.pages) == 1 else 's'} {read.labels}"
 
 
 def answer_json(message: Message, conversation: Conversation, lookup: Lookup | None = None) -> dict[str, Any]:
@@ -230,6 +244,7 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "lookup": asdict(lookup) if lookup else None,
         "coverage": turn.coverage if turn else None,
         "unread_pages": turn.unread if turn else None,
+        "read_pages": [asdict(one) for one in turn.read] if turn else None,
         "finish_reason": turn.finish_reason if turn else None,
         "model": turn.model if turn else None,
         "saved_ms": turn.saved_ms if turn else None,

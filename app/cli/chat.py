@@ -50,7 +50,8 @@ def _fork(session: Session, console: Console, options: Namespace) -> None:
 
 def _trim(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
-    _told(console, session.workspace.revisions.trim(conversation.id, _message(session, conversation, options.at).id))
+    message = _message(session, conversation, options.at)
+    _told(console, session.workspace.revisions.trim(conversation.id, message.id), conversation.title)
 
 
 def _remove(session: Session, console: Console, options: Namespace) -> None:
@@ -59,18 +60,23 @@ def _remove(session: Session, console: Console, options: Namespace) -> None:
     session.workspace.load_model()  # it prices what follows, and may move it up
     session.wait_for_model()
     way = "shift" if options.shift else "recompute"
-    _told(console, session.workspace.revisions.remove_turn(conversation.id, message.id, way))
+    _told(console, session.workspace.revisions.remove_turn(conversation.id, message.id, way), conversation.title)
 
 
 def _undo(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
-    session.workspace.revisions.undo_cut(conversation.id)
+    session.workspace.revisions.undo_last(conversation.id)
     console.result({"conversation": conversation.id})
-    console.text("The turns that left the context last are in it again.")
+    console.text("What was removed last is there again.")
 
 
-def _told(console: Console, revised: Revised) -> None:
+def _told(console: Console, revised: Revised, title: str) -> None:
     console.result(asdict(revised))
+    _tell_price(console, revised)
+    console.text(f"Back again, until you ask something: pagekeep chat undo '{title}'")
+
+
+def _tell_price(console: Console, revised: Revised) -> None:
     what = f"{revised.messages:,} messages removed, {revised.tokens:,} tokens leave the context."
     if not revised.behind:
         console.text(f"{what} Nothing is read again.")

@@ -158,7 +158,7 @@ def _add_chat(commands: Commands) -> None:
         "fork": "A copy, up to a message, that shares the state",
         "trim": "Remove what comes after a message",
         "remove": "Take a turn, question and answer, out of the model's context",
-        "undo": "Bring the turns back that left the context last",
+        "undo": "Take the last trim or remove back",
     }
     made = {name: _command(actions, name, help) for name, help in named.items()}
     for action in made.values():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.core.documents import DocumentTexts, pages_in_context
 from app.core.errors import as_user_error
-from app.core.lookups import StoredRange
+from app.core.lookups import PagesRead, StoredRange
 from app.core.records import (
     Message,
     PageUse,
@@ -20,7 +20,7 @@ from app.core.records import (
     UsedMode,
 )
 from engine.messages import TurnFinished
-from rag.coverage import Coverage, not_found_note, says_not_found
+from rag.coverage import Coverage, not_found_note, page_ranges, says_not_found
 from rag.reading_plan import wants_whole
 from rag.types import Citation, Document, DocumentId, Passage
 
@@ -92,13 +92,19 @@ def coverage(messages: Sequence[Message], texts: DocumentTexts) -> tuple[PageUse
 
 
 def with_coverage(
-    report: TurnReport, question: str, answer: Message, documents: Sequence[Document], pages: Mapping[DocumentId, range]
+    report: TurnReport,
+    question: Message,
+    answer: Message,
+    documents: Sequence[Document],
+    pages: Mapping[DocumentId, range],
+    labels: Callable[[int], Sequence[str]],
 ) -> TurnReport:
     """Tells how much was read where the answer may miss something: it found nothing, or it was to be about all.
 
     Args:
         documents: all that the question was about; what of them was read is in the report.
         pages: of a document, where the question was not about all of it.
+        labels: printed labels of a document's pages.
     """
     used = {use.document_id: use for use in report.pages_in_context}
     covered = [_covered(d, used.get(int(d.id)), pages.get(d.id, range(d.pages))) for d in documents]
@@ -106,12 +112,23 @@ def with_coverage(
     told = ""
     if report.mode == "passages" and not used:
         told = "No passage was found for this question; the answer rests on no page."
+    elif question.lookup is not None and question.lookup.fell_back:
+        told = f"Nothing in {question.lookup.scope} was found for this question; the model was given how it begins."
     elif says_not_found(answer.text):
         told = not_found_note(covered)
-    elif unread and wants_whole(question):
+    elif unread and wants_whole(question.text):
         read, all_pages = sum(len(one.read) for one in covered), sum(one.pages for one in covered)
         told = f"This answer rests on {read:,} of {all_pages:,} pages."
-    return replace(report, coverage=told, unread=unread if told else 0)
+    if not told:
+        return replace(report, coverage="", unread=0, read=())
+    read_pages = tuple(_read(d, used.get(int(d.id)), pages.get(d.id, range(d.pages)), labels) for d in documents)
+    return replace(report, coverage=told, unread=unread, read=read_pages)
+
+
+def _read(document: Document, use: PageUse | None, inside: range, labels: Callable[[int], Sequence[str]]) -> PagesRead:
+    read = tuple(sorted(page for page in (use.pages if use else ()) if page in inside))
+    printed = page_ranges(read, labels(int(document.id))) if read else ""
+    return PagesRead(int(document.id), document.name, read, printed)
 
 
 def _covered(document: Document, use: PageUse | None, inside: range) -> Coverage:

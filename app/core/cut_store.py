@@ -33,11 +33,25 @@ class CutStore:
         with self._database.transaction() as db:
             return cuts.undo(db, cut)
 
-    def latest(self, conversation: ConversationId) -> CutId | None:
-        """The cut that can be undone."""
+    def latest(self, conversation: ConversationId) -> tuple[CutId, float] | None:
+        """The cut that can be undone, and when it was made."""
+        query = "SELECT id, made FROM cuts WHERE conversation = ? ORDER BY id DESC LIMIT 1"
         with self._database.reading() as db:
-            row = db.execute("SELECT max(id) FROM cuts WHERE conversation = ?", [conversation]).fetchone()
-            return None if row[0] is None else int(row[0])
+            row = db.execute(query, [conversation]).fetchone()
+            return None if row is None else (int(row[0]), float(row[1]))
+
+    def latest_aside(self, conversation: ConversationId) -> float | None:
+        """When messages were set aside last, where nothing was asked since: what `bring_back` wants."""
+        query = (
+            "SELECT superseded, min(id) FROM messages WHERE conversation = :it AND superseded ="
+            " (SELECT max(superseded) FROM messages WHERE conversation = :it) GROUP BY superseded"
+        )
+        newer = "SELECT count(*) FROM messages WHERE conversation = ? AND superseded IS NULL AND id > ?"
+        with self._database.reading() as db:
+            row = db.execute(query, {"it": conversation}).fetchone()
+            if row is None or db.execute(newer, [conversation, row[1]]).fetchone()[0]:
+                return None
+            return float(row[0])
 
     def made_after(self, conversation: ConversationId, moment: float) -> bool:
         """Whether turns have left the context since then."""

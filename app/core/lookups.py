@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Use = Literal["new", "known", "no room"]
-Why = Literal["found", "neighbour", "scope"]
+Why = Literal["found", "neighbour", "scope", "beginning"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class FoundPassage:
         text: its beginning on `page_index`, as far as a panel shows it.
         score: words and vectors together; comparable within one look-up.
         words, vectors: what each gave (BM25 of the best window, cosine of the best window); 0: nothing.
-        why: "found"; "neighbour" of a better one; "scope": all of the scope is placed.
+        why: "found"; "neighbour" of a better one; "scope": all of the scope is placed;
+            "beginning": nothing was found in the scope, it begins there.
         use: "new": placed with this question; "known": in the context already; "no room": left out.
         marker: its number in the context; 0 when it was left out.
     """
@@ -94,6 +95,26 @@ class Lookup:
     by_meaning: bool = False
     passages: tuple[FoundPassage, ...] = ()
 
+    @property
+    def fell_back(self) -> bool:
+        """Nothing was found; the model got the beginning of where it was searched."""
+        return any(found.why == "beginning" for found in self.passages)
+
     @staticmethod
     def from_json(data: dict[str, Any]) -> Lookup:
         return Lookup(**{**data, "passages": tuple(FoundPassage.from_json(item) for item in data["passages"])})
+
+
+@dataclass(frozen=True)
+class PagesRead:
+    """What of a document the model had before it, in a reader's words. `pages`: 0-based; `labels`: as printed, in
+    ranges, "" where nothing was read."""
+
+    document_id: int
+    document: str
+    pages: tuple[int, ...]
+    labels: str
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> PagesRead:
+        return PagesRead(**{**data, "pages": tuple(data["pages"])})

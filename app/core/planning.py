@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from app.core.documents import DocumentTexts
@@ -16,7 +17,7 @@ from app.core.lookups import Lookup
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
 from app.core.records import AttachedDocument, Conversation, Message, UsedMode
 from app.core.scoping import Scopes, Searched
-from app.core.searches import found_lookup, placed_lookup
+from app.core.searches import beginning_hit, found_lookup, placed_lookup
 from app.core.segments import PromptFormat
 from app.core.settings import Settings
 from engine.messages import ConversationId, Tokens
@@ -177,7 +178,7 @@ class Planner:
         hits = self._search(
             query, [DocumentId(d) for d in searched.documents], draft.settings.passages, pages=searched.pages
         )
-        hits = [hit for hit in hits if searched.has(hit.passage)]
+        hits = [hit for hit in hits if searched.has(hit.passage)] or self._beginning(draft, searched)
         least = draft.cost([hit.passage for hit in hits[:FEWEST_PASSAGES]])
         budget = draft.passage_budget(least)
         if draft.situation.messages and not draft.settings.passage_tokens:
@@ -186,6 +187,19 @@ class Planner:
         elapsed = (time.perf_counter() - started) * 1000
         plan = draft.finish("passages", passages=passages, retrieve_ms=elapsed)
         return replace(plan, lookup=found_lookup(plan, query, searched, hits))
+
+    def _beginning(self, draft: _Draft, searched: Searched) -> list[Hit]:
+        """How the parts of a chosen scope begin, where nothing in it was found; () where everything was searched."""
+        if not searched.label or not searched.documents:
+            return []
+        each = max(1, draft.settings.passages // len(searched.documents))
+        library = self._library()
+        firsts = (
+            passage
+            for document in searched.documents[: draft.settings.passages]
+            for passage in islice(filter(searched.has, self.texts.whole(document).passages), each)
+        )
+        return [beginning_hit(passage, library) for passage in firsts]
 
     def _whole_part(self, draft: _Draft, searched: Searched) -> tuple[Passage, ...]:
         """All of a part that is to be read as a whole: a selection, or what the reader chose and there is room for."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NewType
 
-from app.core.lookups import Lookup, Scope, StoredRange
+from app.core.lookups import Lookup, PagesRead, Scope, StoredRange
 from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class TurnReport:
     """What the engine did for one answer. `saved_ms`: prefill avoided, at this machine's measured rate.
 
     `coverage`: for the reader, when the answer may miss something: how much of the documents it rests on; `unread`:
-    readable pages that the model never had before it.
+    readable pages that the model never had before it; `read`: those it had, where `coverage` says something.
     `difference`: where reuse ended early; `approximate`: the state holds tokens that were moved after a removal.
     """
 
@@ -171,6 +171,7 @@ class TurnReport:
     model: str = ""
     coverage: str = ""
     unread: int = 0
+    read: tuple[PagesRead, ...] = ()
     difference: Difference | None = None
     approximate: bool = False
 
@@ -193,6 +194,7 @@ class TurnReport:
             "tokens": TokenReport.from_json(data["tokens"]),
             "timings_ms": PhaseTimes(**data["timings_ms"]),
             "pages_in_context": pages,
+            "read": tuple(PagesRead.from_json(one) for one in data.get("read", ())),
             "difference": Difference(**data["difference"]) if data.get("difference") else None,
         }
         return TurnReport(**{**data, **parts})

@@ -28,7 +28,7 @@ class Revised:
     """What was done and what it costs: `tokens` left the context; of the `behind` tokens after them, which the next
     question needs, `again` are computed again, in about `seconds` (None while this machine's rate is unknown).
 
-    `aside`: for `bring_back`; `cut`: for `undo_cut`.
+    `aside`: for `bring_back`; `cut`: of turns in the middle.
     """
 
     conversation: ConversationId
@@ -87,13 +87,21 @@ class Revisions:
             if revised.cut is not None:
                 self._store().cuts.undo(revised.cut)
 
-    def undo_cut(self, conversation: ConversationId) -> None:
-        """Brings the turns back that left the context last."""
-        latest = self._store().cuts.latest(conversation)
-        if latest is None:
-            raise UserError("Nothing can come back.", "No turn has left the context here.", "Fork from the message.")
+    def undo_last(self, conversation: ConversationId) -> None:
+        """Takes back the last removal, be it of turns in the middle or of messages at the end."""
         with self._at_rest(conversation):
-            self._store().cuts.undo(latest)
+            cuts = self._store().cuts
+            cut, aside = cuts.latest(conversation), cuts.latest_aside(conversation)
+            if aside is not None and (cut is None or aside > cut[1]):
+                cuts.bring_back(conversation, aside)
+            elif cut is not None:
+                cuts.undo(cut[0])
+            else:
+                raise UserError(
+                    "Nothing can come back.",
+                    "Nothing was removed here, or something was asked since.",
+                    "Fork from a message to try another way.",
+                )
 
     def remove_turn(self, conversation: ConversationId, message: MessageId, way: HowMoved = "recompute") -> Revised:
         """Takes the turn of that message, question and answer, out of the context. The last turn is removed for good.

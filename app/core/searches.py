@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from app.core.lookups import FoundPassage, Lookup, StoredRange
+from app.core.lookups import FoundPassage, Lookup, StoredRange, Why
 from app.core.prompt import Addition, Composed, Context
 from app.core.scoping import Searched
 from rag.types import Hit, Passage
@@ -55,10 +55,33 @@ def found_passages(hits: Iterable[Hit]) -> list[FoundPassage]:
             score=round(hit.score, 4),
             words=round(hit.why.get("words", 0.0), 4),
             vectors=round(hit.why.get("vectors", 0.0), 4),
-            why="neighbour" if hit.why.get("neighbour") else "found",
+            why=_why(hit),
         )
         for hit in hits
     ]
+
+
+def _why(hit: Hit) -> Why:
+    if hit.why.get("beginning"):
+        return "beginning"
+    return "neighbour" if hit.why.get("neighbour") else "found"
+
+
+def beginning_hit(passage: Passage, library: Library) -> Hit:
+    """A passage that nothing speaks for but its place."""
+    span = passage.ranges[0]
+    return Hit(
+        document_id=passage.document_id,
+        document=library.document(passage.document_id).name,
+        passage=passage,
+        score=0.0,
+        page_index=span.page_index,
+        pages=passage.pages,
+        page_label=library.page_label(passage.document_id, span.page_index),
+        span=span,
+        text=passage.text,
+        why={"beginning": 1.0},
+    )
 
 
 def placed_lookup(plan: Placed, searched: Searched, library: Library) -> Lookup:

@@ -246,7 +246,9 @@ class TurnWork:
         pages = coverage(request.messages, texts)
         name = request.model.name
         report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)
-        report = with_coverage(report, request.messages[-1].text, answer, *self._searched(request))
+        report = with_coverage(
+            report, request.messages[-1], answer, *self._searched(request), self._with.planner.scopes.labels
+        )
         found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
         report = replace(report, difference=found, approximate=finished.approximate)
         answered = [m.created for m in request.messages if m.role == "assistant"]

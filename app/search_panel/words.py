@@ -20,6 +20,8 @@ def head_words(lookup: Lookup) -> list[str]:
         lines.append(f"Searched for: {lookup.query}")
     if lookup.scope:
         lines.append(f"In: {lookup.scope}" + (" (named in the question)" if lookup.from_words else ""))
+    if lookup.fell_back:
+        lines.append("Nothing was found there; the model got how it begins.")
     if lookup.passages and not lookup.query:
         lines.append("All of it is in the context; nothing had to be searched.")
     elif lookup.by_meaning:
@@ -42,6 +44,8 @@ def score_words(found: FoundPassage) -> str:
         return "next to a better one"
     if found.why == "scope":
         return "part of what was chosen"
+    if found.why == "beginning":
+        return "not found: only where it begins"
     parts = [
         f"words {found.words:.1f}" if found.words else "",
         f"meaning {found.vectors:.2f}" if found.vectors else "",

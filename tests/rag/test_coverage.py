@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag.coverage import Coverage, not_found_note, says_not_found
+from rag.coverage import Coverage, not_found_note, page_ranges, says_not_found
 
 
 def test_notes() -> None:
@@ -30,3 +30,10 @@ def test_notes() -> None:
 )
 def test_answers_that_found_nothing(answer: str, missing: bool) -> None:
     assert says_not_found(answer) == missing
+
+
+def test_pages_as_a_reader_names_them() -> None:
+    labels = ["i", "ii", "iii", "1", "2", "3", "4"]
+    assert page_ranges((0, 1, 2, 3, 6), labels) == "i–1, 4"
+    assert page_ranges((1,), labels) == "ii"
+    assert page_ranges((), labels) == ""

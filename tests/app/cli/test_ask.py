@@ -272,4 +272,6 @@ def test_history_is_changed_by_number(pagekeep, starter_model: Path) -> None:
     assert len(pagekeep("chat", "show", "c", "--json").json["messages"]) == 4
     assert pagekeep("chat", "trim", "c", "--at", 2).status == 0
     assert len(pagekeep("chat", "show", "c", "--json").json["messages"]) == 2
+    assert pagekeep("chat", "undo", "c").status == 0
+    assert len(pagekeep("chat", "show", "c", "--json").json["messages"]) == 4
     assert pagekeep("chat", "show", "nobody", "--json").error["what"]

@@ -85,7 +85,7 @@ def test_recomputed_turns_cost_what_was_said_and_come_back(desk: Desk, c: Conver
     assert all(m.in_context for m in stored[2 * option.turns_dropped :])
     assert {span.reason for span in report.recomputed()} == {"turns removed"}
     assert desk.workspace.engine.quote(history(context(desk, c))).new <= 1
-    desk.workspace.revisions.undo_cut(c)
+    desk.workspace.revisions.undo_last(c)
     assert desk.workspace.conversations.messages(c)[: len(before)] == before
 
 

@@ -114,7 +114,7 @@ def test_a_turn_in_the_middle_leaves_the_context(desk: Desk, c: ConversationId, 
     assert (report.timings_ms.remove > 0) == (way == "shift")
     assert [span.reason for span in report.recomputed()] == ([] if way == "shift" else ["turns removed"])
     assert abs(price.new_tokens - sum(part.tokens for part in report.tokens.computed)) <= 1
-    desk.workspace.revisions.undo_cut(c)
+    desk.workspace.revisions.undo_last(c)
     assert messages(desk, c)[: len(before)] == before
 
 
@@ -124,6 +124,23 @@ def test_the_last_turn_is_removed_and_comes_back(desk: Desk, c: ConversationId) 
     assert messages(desk, c) == before[:-2]
     desk.workspace.revisions.bring_back(revised)
     assert messages(desk, c) == before
+
+
+def test_removals_are_taken_back_the_last_one_first(desk: Desk, c: ConversationId) -> None:
+    before, revisions = messages(desk, c), desk.workspace.revisions
+    revisions.remove_turn(c, before[2].id)
+    revisions.trim(c, before[5].id)
+    assert len(messages(desk, c)) == 6
+    revisions.undo_last(c)
+    assert [m.in_context for m in messages(desk, c)] == [True, True, False, False, True, True, True, True]
+    revisions.undo_last(c)
+    assert messages(desk, c) == before
+    with pytest.raises(UserError, match="Nothing can come back"):
+        revisions.undo_last(c)
+    revisions.trim(c, before[5].id)
+    desk.answer(c, "And now?")
+    with pytest.raises(UserError, match="Nothing can come back"):
+        revisions.undo_last(c)
 
 
 def test_all_turns_may_go_and_the_document_stays(desk: Desk, c: ConversationId) -> None:

@@ -18,6 +18,7 @@ from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnStarted, TurnText, TurnWithdrawn
 from app.core.gate import ModelGate, ReadyModel
 from app.core.history import Histories
+from app.core.lookups import Scope
 from app.core.planning import Planner
 from app.core.prompt import history
 from app.core.settings import Settings
@@ -509,6 +510,25 @@ def test_an_answer_that_found_nothing_tells_how_much_was_read(desk: Desk) -> Non
     read = {page for use in report.pages_in_context for page in use.pages}
     assert report.coverage == f"Not found in the {len(read)} of 10 pages read."
     assert report.unread == 10 - len(read)
+    (listed,) = report.read
+    assert set(listed.pages) == read
+    assert listed.document == document.name
+    assert desk.store.messages(c.id)[-1].report.read == (listed,), "it is stored"
+
+
+def test_a_scope_in_which_nothing_is_found_gives_its_beginning(desk: Desk) -> None:
+    document = desk.library.add(sample_pdf())
+    c = desk.store.create(documents=[int(document.id)], mode="passages")
+    desk.store.set_scope(c.id, Scope("pages 4–6", int(document.id), 3, 5))
+    desk.turns.ask(c.id, "Xylophones?")
+    report = desk.end_of_turn().message.report
+    lookup = desk.store.messages(c.id)[0].lookup
+    assert lookup.fell_back
+    assert all(found.why == "beginning" and 3 <= found.page_index <= 5 for found in lookup.passages)
+    assert lookup.passages[0].page_index == 3
+    assert lookup.passages[0].use == "new"
+    assert report.coverage.startswith("Nothing in pages 4–6 was found")
+    assert report.pages_in_context
 
 
 def test_a_question_about_all_of_it_tells_that_only_a_part_was_read(desk: Desk) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.coverage import CoverageNote
@@ -15,7 +15,7 @@ from app.chat.header import Header
 from app.chat.scope import ScopeChip, ScopeMenu
 from app.chat.words import phase_words, report_line
 from app.core.events import TurnPhase
-from app.core.lookups import FoundPassage, Lookup, Scope, StoredRange
+from app.core.lookups import FoundPassage, Lookup, PagesRead, Scope, StoredRange
 from app.core.records import Conversation, Message, MessageId, PhaseTimes, TokenReport, TurnReport
 from app.reader.page_view import Place
 from app.reader.panel import ReaderPanel
@@ -136,6 +136,7 @@ def test_an_answer_that_found_nothing_offers_to_read_the_rest(qtbot: QtBot) -> N
     assert made.text() == "Read the other 7 pages"
     with qtbot.waitSignal(note.read_rest):
         made.click()
+    assert not note.findChildren(QToolButton), "no pages are known"
     older = CoverageNote(REPORT, may_read=False)
     qtbot.addWidget(older)
     assert older.findChildren(QPushButton) == []
@@ -176,3 +177,16 @@ def test_selected_text_can_be_asked_about(qtbot: QtBot, services: Services, make
     assert (scope.document_id, scope.first, scope.last) == (int(document.id), 0, 0)
     assert scope.char_count == len(selection.text())
     assert not reader.selecting.offer.isVisible()
+
+
+def test_the_pages_that_were_read_are_unfolded(qtbot: QtBot) -> None:
+    read = (PagesRead(1, "a.pdf", (2, 3, 8), "iii–iv, 9"), PagesRead(2, "b.pdf", (), ""))
+    note = CoverageNote(replace(REPORT, read=read), may_read=False)
+    qtbot.addWidget(note)
+    note.show()
+    (which,) = note.findChildren(QToolButton)
+    (pages,) = [shown for shown in note.findChildren(QLabel) if shown.text().startswith("a.pdf")]
+    assert pages.text() == "a.pdf: pages iii–iv, 9\nb.pdf: nothing" == which.toolTip()
+    assert not pages.isVisible()
+    which.click()
+    assert pages.isVisible()
