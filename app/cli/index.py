@@ -10,15 +10,24 @@ from typing import Any
 
 from app.cli.collections import collect, list_collections, scan
 from app.cli.console import Console
-from app.cli.session import Session, open_session
+from app.cli.evaluate_answers import evaluate_answers, greedy
+from app.cli.session import Session, open_session, stored_settings
 from app.core.errors import UserError
 from app.core.lookups import FoundPassage, Scope
+from app.core.settings import Settings
 from rag.types import Document, IngestProgress, PageReport
 
 
 def run(options: Namespace, console: Console) -> None:
-    with open_session(console) as session:
+    with open_session(console, _settings(options)) as session:
         ACTIONS[options.action](options, console, session)
+
+
+def _settings(options: Namespace) -> Settings | None:
+    """None: the stored ones."""
+    if options.action == "evaluate" and options.answers:
+        return stored_settings(lambda settings: greedy(settings, options.max_tokens))
+    return None
 
 
 def _add(options: Namespace, console: Console, session: Session) -> None:
@@ -119,7 +128,10 @@ def _scope(options: Namespace, session: Session, documents: Sequence[int]) -> Sc
 
 
 def _evaluate(options: Namespace, console: Console, session: Session) -> None:
-    """Recall by page over a set of questions about documents of the library."""
+    """Recall by page over a set of questions about documents of the library; or answers and their citations."""
+    if options.answers:
+        evaluate_answers(options, console, session)
+        return
     from rag.evaluate import evaluate, read_questions
 
     library = session.workspace.library

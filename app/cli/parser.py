@@ -148,6 +148,9 @@ def _add_index(commands: Commands) -> None:
     evaluate.add_argument("set", metavar="SET.jsonl", help="a line each: pdf, question, pages (from 0), kind")
     evaluate.add_argument("--alone", action="store_true", help="search only the question's own document")
     evaluate.add_argument("--words-only", action="store_true", help="without vectors")
+    evaluate.add_argument("--answers", action="store_true", help="ask the questions and check the answers' citations")
+    evaluate.add_argument("--model", metavar="PATH", help="answers; a GGUF file or the name of a known model")
+    evaluate.add_argument("--max-tokens", type=POSITIVE, default=48, metavar="N", help="of an answer (default 48)")
 
 
 def _add_chat(commands: Commands) -> None:

@@ -3,90 +3,30 @@
     PAGEKEEP_CORPUS=FOLDER python tests/bench/citations.py --model MODEL.gguf --set SET.jsonl [--set ...] [--out FILE]
     PAGEKEEP_CORPUS=FOLDER python tests/bench/citations.py --answers FILE
 
-Nothing of `rag` takes part in the check: pages are opened with pypdfium2, and the words of the answer are looked for
-in the characters that the citation marks. Prints one JSON object.
+The check is app/core/citation_check.py; `pagekeep index evaluate SET --answers` does the same over the library. Prints
+one JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import queue
-import re
 import sys
 import tempfile
 import time
-import unicodedata
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pypdfium2
-import pypdfium2.raw as pdfium
-
+from app.core.citation_check import Answered, figures
 from app.core.events import ImportDone, ImportFailed, TurnDone, TurnError
 from app.core.paths import Paths
 from app.core.records import Message, StoredCitation
 from app.core.settings import Settings
 from app.core.workspace import Workspace
 from engine.messages import ModelFailed, ModelLoaded, Sampling
-
-MARKER = re.compile(r"\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\]")
-
-
-def plain(text: str) -> str:
-    """Letters and digits only, compatibility forms resolved: line ends, hyphens and ligatures make no difference."""
-    return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if c.isalnum())
-
-
-class Pages:
-    """Text and labels of PDFs, straight from PDFium."""
-
-    def __init__(self) -> None:
-        self._open: dict[Path, pypdfium2.PdfDocument] = {}
-
-    def text(self, path: Path, page: int, start: int, count: int) -> str:
-        text_page = self._document(path)[page].get_textpage()
-        return text_page.get_text_range(start, count, errors="ignore")
-
-    def label(self, path: Path, page: int) -> str:
-        """As printed; the file's page number where it has none."""
-        document = self._document(path)
-        size = pdfium.FPDF_GetPageLabel(document, page, None, 0)
-        buffer = ctypes.create_string_buffer(size)
-        pdfium.FPDF_GetPageLabel(document, page, buffer, size)
-        return buffer.raw.decode("utf-16-le").rstrip("\0") or str(page + 1)
-
-    def _document(self, path: Path) -> pypdfium2.PdfDocument:
-        if path not in self._open:
-            self._open[path] = pypdfium2.PdfDocument(path)
-        return self._open[path]
-
-
-def check(answer: str, citation: StoredCitation, path: Path, pages: Pages) -> list[str]:
-    """What is wrong with a citation; [] when nothing is."""
-    wrong = []
-    for part, label in zip(citation.ranges, citation.page_labels, strict=True):
-        if pages.label(path, part.page_index) != label:
-            wrong.append(f"label {label!r}, the file says {pages.label(path, part.page_index)!r}")
-    source = "".join(pages.text(path, r.page_index, r.char_start, r.char_count) for r in citation.ranges)
-    if plain(citation.quote) != plain(source):
-        wrong.append(f"the quote is not what is marked: {citation.quote!r}, {source!r}")
-    if citation.verified == "exact":
-        end = citation.answer_start + citation.answer_count
-        claim = MARKER.sub(" ", answer[citation.answer_start : end])
-        if not _same_words(claim, source):
-            wrong.append(f"not verbatim: {claim!r} in {source!r}")
-    return wrong
-
-
-def _same_words(claim: str, source: str) -> bool:
-    """All marked characters stand in the claim, or all of the claim is marked."""
-    ours, theirs = plain(claim), plain(source)
-    return bool(theirs) and (theirs in ours or (bool(ours) and ours in theirs))
 
 
 class Run:
@@ -137,6 +77,11 @@ def answered(options: argparse.Namespace, corpus: Path) -> list[dict[str, Any]]:
     return lines
 
 
+def _answer(line: dict[str, Any]) -> Answered:
+    citations = tuple(StoredCitation.from_json(citation) for citation in line["citations"])
+    return Answered(line["question"], line["answer"], citations)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, help="makes the answers")
@@ -152,18 +97,9 @@ def main() -> None:
         lines = answered(options, corpus)
     if options.out:
         options.out.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    pages, verdicts, wrong, borne_out = Pages(), Counter[str](), [], 0
-    for line in lines:
-        citations = [StoredCitation.from_json(citation) for citation in line["citations"]]
-        verdicts.update(citation.verified for citation in citations)
-        borne_out += any(citation.verified != "not_found" for citation in citations)
-        for citation in citations:
-            faults = check(line["answer"], citation, corpus / line["pdf"], pages)
-            wrong += [f"{line['question']}: {fault}" for fault in faults]
-    result = {
-        "answers": len(lines), "with_citation": borne_out, "citations": dict(verdicts), "wrong": wrong,
-        "seconds": round(time.time() - started),
-    }  # fmt: skip
+    paths = {line["pdf"]: corpus / line["pdf"] for line in lines}
+    found = figures([_answer(line) for line in lines], lambda citation: paths[citation.document])
+    result = {**asdict(found), "seconds": round(time.time() - started)}
     print(json.dumps(result, ensure_ascii=False))
 
 
