@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 
@@ -22,16 +24,22 @@ def attention(
     window: int = 0,
     softcap: float = 0.0,
     sinks: torch.Tensor | None = None,
-    narrow: tuple[bool, bool] = (False, False),
+    narrow: tuple[str, str] = ("", ""),
 ) -> torch.Tensor:
     """q [T, heads, dk], k [S, kv_heads, dk], v [S, kv_heads, dv] -> [T, heads, dv]; q row r at position start + r.
 
-    `narrow`: round scaled queries and keys, and values, to bfloat16, as a level with such products does.
+    `narrow`: how a level multiplies K and V: "bf16" rounds scaled queries and keys, or values, to bfloat16, "int8"
+    rounds queries to int8 per 32 channels (values stay as stored).
     """
     q = q * scale
-    if narrow[0]:
-        q, k = q.bfloat16(), k.bfloat16()
-    v = v.bfloat16() if narrow[1] else v
+    if narrow[0] == "bf16":
+        unit = 1.0 if softcap > 0 else math.log2(math.e)  # scores are exponents of 2
+        q, k = (q * unit).bfloat16().double() / unit, k.bfloat16()
+    elif narrow[0] == "int8":
+        blocks = q.reshape(*q.shape[:-1], -1, 32)
+        steps = blocks.abs().amax(-1, keepdim=True) / 127
+        q = (torch.round(blocks / steps) * steps).reshape(q.shape)
+    v = v.bfloat16() if narrow[1] == "bf16" else v
     group = q.shape[1] // k.shape[1]
     keys = k.double().repeat_interleave(group, 1)
     values = v.double().repeat_interleave(group, 1)

@@ -1,49 +1,116 @@
 // Causal attention over paged K and V in partitions of 512 tokens counted from position 0.
-// Inside a partition the softmax is taken over all its scores at once; partitions merge in ascending order.
-// Masked keys weigh exactly 0, so a row's result does not depend on the rows it is computed with.
+// Inside a partition the softmax is taken over all its scores at once; partitions merge in ascending order. Scores are
+// exponents of 2. Masked keys weigh exactly 0, so a row's result does not depend on the rows it is computed with.
+#include "attention_softmax.h"
 #include "attention_tiles.h"
+#include "carver.h"
 #if defined(__AVX512BF16__)
 #include "attention_bf16.h"
 #endif
+#if defined(__AVX512VNNI__)
+#include "attention_int8.h"
+#endif
 
 PK_BEGIN
-constexpr float kNone = -__builtin_inff();
+// How K or V are multiplied: as floats, pairs of bfloat16, or bytes.
+enum Form { kFloats, kPairs, kBytes };
 
-struct Workspace {
-    float* queries;   // [queries, head_dim_k], scaled
-    float* scores;    // [queries, kPartition]
-    uint16_t* pairs;  // queries, then weights, as bfloat16 where pages are narrower than float
-    float* tile;      // one K or V tile
-    float* part;      // [queries, value_width + 2]: sums, then maximum and denominator
-    float* total;     // same
-};
+#if defined(__AVX512VNNI__)
+static inline bool byte_plane(const KvPlane& plane) { return plane.type == kKvQ8; }
+#else
+static inline bool byte_plane(const KvPlane&) { return false; }
+#endif
+#if defined(__AVX512BF16__)
+// Scores are exponents: keys of 11 bits (f16) lose too much as 8 and are multiplied as floats. Logits of a tiny F32 model
+// with f16 pages: 1.5e-2 from the reference with narrow K and V, 6e-3 with narrow V, 1.3e-3 with neither.
+static Form key_form(const KvPlane& k) {
+    return byte_plane(k) ? kBytes : k.type != kKvF16 && narrow_plane(k) ? kPairs : kFloats;
+}
+static Form value_form(const KvPlane& v) { return byte_plane(v) ? kBytes : narrow_plane(v) ? kPairs : kFloats; }
+#else
+static Form key_form(const KvPlane& k) { return byte_plane(k) ? kBytes : kFloats; }
+static Form value_form(const KvPlane& v) { return byte_plane(v) ? kBytes : kFloats; }
+#endif
+
+constexpr int kPass = 6;     // queries whose scores stay in L1 from the product with K to that with V
+constexpr int kTiles = kPartition / kTileTokens;
+constexpr size_t kKeptBytes = 640 << 10;
 
 static inline int value_width(const AttentionArgs& args) { return (args.v.head_dim + W - 1) / W * W; }
 static inline int group_of(const AttentionArgs& args) { return args.heads / args.k.heads; }
 
-static size_t tile_floats(const AttentionArgs& args) {
-    return (size_t)kTileTokens * imax(args.k.head_dim + 1, value_width(args));
+static size_t key_tile_bytes(const AttentionArgs& args) {
+    const size_t dim = (size_t)args.k.head_dim;
+    switch (key_form(args.k)) {
+        case kBytes: return align64(kTileTokens * (dim + dim / kBlock * 4));
+        case kPairs: return kTileTokens * (dim + 1) / 2 * 4;
+        default: return kTileTokens * dim * 4;
+    }
 }
 
-int attention_rows(int group) { return imax(1, imin(32, 48 / group)); }
+static size_t value_tile_bytes(const AttentionArgs& args) {
+    const Form form = value_form(args.v);
+    return (size_t)kTileTokens * value_width(args) * (form == kBytes ? 1 : form == kPairs ? 2 : 4);
+}
+
+// Whether a partition's tiles stay in L2, made once for all passes; else a pass takes all queries, tile by tile.
+static bool fits(const AttentionArgs& args) {
+    return kTiles * (key_tile_bytes(args) + value_tile_bytes(args)) <= kKeptBytes;
+}
+
+int attention_rows(const AttentionArgs& args) {
+    const int group = group_of(args);
+    return fits(args) ? imax(1, imin(128, 192 / group)) : imax(1, imin(32, 48 / group));
+}
 
 size_t partial_floats(const AttentionArgs& args, int rows) {
     return (size_t)rows * group_of(args) * (value_width(args) + 2);
 }
 
+struct Workspace {
+    bool kept;
+    int pass;
+    float* queries;          // [queries, head_dim_k], scaled
+    uint16_t* query_pairs;   // the same as bfloat16
+    int8_t* query_bytes;     // the same as int8, with `query_meta`
+    float* query_meta;
+    float* scores;           // [pass, kPartition]
+    uint16_t* weight_pairs;  // [pass, kPartition]
+    uint8_t* planes;         // [pass][value block][2][kPartition]
+    float* worth;            // [pass][value block]
+    int32_t* sums;           // [pass][head_dim_v]
+    float* value_scales;     // [value block][kPartition]
+    uint8_t *keys, *values;  // tiles
+    float* part;             // [pass, value_width + 2]: sums, then maximum and denominator
+    float* total;            // the same for all queries
+};
+
+static inline size_t query_pairs(const AttentionArgs& args) { return ((size_t)args.k.head_dim + W) / W * W; }
+
 static Workspace carve(const AttentionArgs& args, int rows, uint8_t* scratch, size_t* bytes) {
-    const size_t queries = (size_t)rows * group_of(args);
-    const size_t narrowed = queries * (size_t)imax(args.k.head_dim + 2 * W, kPartition) / 2;
-    const size_t sizes[6] = {queries * args.k.head_dim, queries * kPartition, tile_floats(args),
-                             partial_floats(args, rows), partial_floats(args, rows), narrowed};
-    float* parts[6];
-    size_t at = 0;
-    for (int i = 0; i < 6; i++) {
-        parts[i] = (float*)(scratch + at);
-        at += align64(sizes[i] * 4);
-    }
-    *bytes = at;
-    return Workspace{parts[0], parts[1], (uint16_t*)parts[5], parts[2], parts[3], parts[4]};
+    const size_t queries = (size_t)rows * group_of(args), blocks = args.v.head_dim / kBlock;
+    const bool byte_keys = key_form(args.k) == kBytes, byte_values = value_form(args.v) == kBytes;
+    Carver carver(scratch);
+    Workspace ws{};
+    ws.kept = queries > kPass && fits(args);
+    ws.pass = ws.kept ? kPass : (int)queries;
+    const size_t pass = (size_t)ws.pass, tiles = ws.kept ? kTiles : 1;
+    ws.queries = carver.floats(queries * args.k.head_dim);
+    ws.query_pairs = (uint16_t*)carver.take(queries * query_pairs(args) * 2);
+    ws.query_bytes = (int8_t*)carver.take(byte_keys ? queries * args.k.head_dim : 0);
+    ws.query_meta = carver.floats(byte_keys ? queries * args.k.head_dim / kBlock * 4 : 0);
+    ws.scores = carver.floats(pass * kPartition);
+    ws.weight_pairs = (uint16_t*)carver.take(pass * kPartition * 2);
+    ws.planes = carver.take(byte_values ? pass * blocks * 2 * kPartition : 0);
+    ws.worth = carver.floats(pass * blocks);
+    ws.sums = (int32_t*)carver.floats(pass * args.v.head_dim);
+    ws.value_scales = carver.floats(blocks * kPartition);
+    ws.keys = carver.take(tiles * key_tile_bytes(args));
+    ws.values = carver.take(tiles * value_tile_bytes(args));
+    ws.part = carver.floats(pass * (value_width(args) + 2));
+    ws.total = carver.floats(partial_floats(args, rows));
+    *bytes = carver.used();
+    return ws;
 }
 
 size_t attention_scratch(const AttentionArgs& args, int rows) {
@@ -52,33 +119,35 @@ size_t attention_scratch(const AttentionArgs& args, int rows) {
     return bytes;
 }
 
-#if defined(__AVX512BF16__)
-// Scores are exponents: keys of 11 bits (f16) lose too much as 8 and are multiplied as floats. Logits of a tiny F32 model
-// with f16 pages: 1.5e-2 from the reference with narrow K and V, 6e-3 with narrow V, 1.3e-3 with neither.
-static inline bool narrow_keys(const AttentionArgs& args) { return args.k.type != kKvF16 && narrow_plane(args.k); }
-static inline bool narrow_values(const AttentionArgs& args) { return narrow_plane(args.v); }
-#else
-static inline bool narrow_keys(const AttentionArgs&) { return false; }
-static inline bool narrow_values(const AttentionArgs&) { return false; }
-#endif
-
-static void gather_queries(const AttentionArgs& args, const AttentionUnit& unit, float* queries) {
+static void prepare_queries(const AttentionArgs& args, const AttentionUnit& unit, const Workspace& ws) {
     const int group = group_of(args), dim = args.k.head_dim;
-    for (int r = 0; r < unit.rows; r++) {
-        const float* q = args.q + (size_t)(unit.row + r) * args.q_stride + (size_t)unit.kv_head * group * dim;
-        for (int i = 0; i < group * dim; i++) queries[(size_t)r * group * dim + i] = q[i] * args.scale;
+    const float factor = args.softcap > 0.0f ? args.scale : args.scale * kLog2E;
+    for (int r = 0; r < unit.rows * group; r++) {
+        const float* q = args.q + (size_t)(unit.row + r / group) * args.q_stride +
+                         ((size_t)unit.kv_head * group + r % group) * dim;
+#if defined(__AVX512VNNI__)
+        if (key_form(args.k) == kBytes) {
+            byte_queries(ByteQueries{ws.query_bytes, ws.query_meta, dim}, r, q, factor);
+            continue;
+        }
+#endif
+        float* out = ws.queries + (size_t)r * dim;
+        for (int i = 0; i < dim; i++) out[i] = q[i] * factor;
+#if defined(__AVX512BF16__)
+        if (key_form(args.k) == kPairs) narrow(out, dim, ws.query_pairs + r * query_pairs(args));
+#endif
     }
 }
 
-struct Range {  // keys [begin, end) of a partition that some row of the unit may see, in whole tiles
+struct Range {  // keys [begin, end) of a partition that some of the rows may see, in whole tiles
     int start;  // position of the partition
     int begin, end;
 };
 
-static Range visible(const AttentionArgs& args, const AttentionUnit& unit, int part) {
+static Range visible(const AttentionArgs& args, int position, int rows, int part) {
     const int start = part * kPartition;
-    const int last = unit.position + unit.rows - 1;
-    const int oldest = args.window > 0 ? unit.position - args.window + 1 : 0;
+    const int last = position + rows - 1;
+    const int oldest = args.window > 0 ? position - args.window + 1 : 0;
     const int begin = imax(0, oldest - start) / kTileTokens * kTileTokens;
     const int end = (imin(kPartition, last - start + 1) + kTileTokens - 1) / kTileTokens * kTileTokens;
     return Range{start, begin, end};
@@ -96,123 +165,155 @@ static Keys locate(const KvPlane& plane, const AttentionUnit& unit, int position
     return Keys{(const uint8_t*)(uintptr_t)unit.pages[page], (size_t)unit.kv_head * plane.page_tokens + slot, valid};
 }
 
-#if defined(__AVX512BF16__)
-static inline size_t query_pairs(const AttentionArgs& args) { return ((size_t)args.k.head_dim + W) / W * W; }
-
-static void score_pairs(const AttentionArgs& args, const AttentionUnit& unit, const Range& range, const Workspace& ws) {
-    const int queries = unit.rows * group_of(args), dim = args.k.head_dim;
-    const size_t stride = query_pairs(args);
-    for (int q = 0; q < queries; q++) narrow(ws.queries + (size_t)q * dim, dim, ws.pairs + q * stride);
-    for (int at = range.begin; at < range.end; at += kTileTokens) {
-        const Keys keys = locate(args.k, unit, range.start + at);
-        key_pairs(keys.page, args.k, keys.row, keys.tokens, (uint16_t*)ws.tile);
-        const PairProduct product = {ws.pairs, stride, (const uint16_t*)ws.tile, kTileTokens,
-                                     ws.scores + at, kPartition, (dim + 1) / 2, false};
-        multiply_pairs(product, queries, kTileTokens);
-    }
-}
-
-static void weigh_pairs(const AttentionArgs& args, const AttentionUnit& unit, const Range& range, const Workspace& ws) {
-    const int width = value_width(args), queries = unit.rows * group_of(args);
-    for (int q = 0; q < queries; q++)
-        narrow(ws.scores + (size_t)q * kPartition + range.begin, range.end - range.begin,
-               ws.pairs + (size_t)q * kPartition + range.begin);
-    for (int at = range.begin; at < range.end; at += kTileTokens) {
-        const Keys keys = locate(args.v, unit, range.start + at);
-        value_pairs(keys.page, args.v, keys.row, keys.tokens, (uint16_t*)ws.tile, width);
-        const PairProduct product = {ws.pairs + at, kPartition, (const uint16_t*)ws.tile, (size_t)width,
-                                     ws.part, (size_t)width + 2, kTileTokens / 2, at != range.begin};
-        multiply_pairs(product, queries, width);
-    }
-}
-#else
-static void score_pairs(const AttentionArgs&, const AttentionUnit&, const Range&, const Workspace&) {}
-static void weigh_pairs(const AttentionArgs&, const AttentionUnit&, const Range&, const Workspace&) {}
+static void make_key_tile(const AttentionArgs& args, const Keys& keys, uint8_t* tile) {
+#if defined(__AVX512VNNI__)
+    if (key_form(args.k) == kBytes) return byte_keys(keys.page, args.k, keys.row, tile);
 #endif
-
-static void score_partition(const AttentionArgs& args, const AttentionUnit& unit, const Range& range,
-                            const Workspace& ws) {
-    if (narrow_keys(args)) return score_pairs(args, unit, range, ws);
-    const int queries = unit.rows * group_of(args);
-    for (int at = range.begin; at < range.end; at += kTileTokens) {
-        const Keys keys = locate(args.k, unit, range.start + at);
-        key_tile(keys.page, args.k, keys.row, keys.tokens, ws.tile);
-        const Product product = {ws.queries, (size_t)args.k.head_dim, ws.tile, kTileTokens,
-                                 ws.scores + at, kPartition, args.k.head_dim, false};
-        multiply(product, queries, kTileTokens);
-    }
-}
-
-// A weight as the product with V sees it, so that the denominator sums the same numbers.
-static inline vf as_weighed(vf weight, bool rounded) {
 #if defined(__AVX512BF16__)
-    if (rounded) return from_bf16(to_bf16(weight));
+    if (key_form(args.k) == kPairs) return key_pairs(keys.page, args.k, keys.row, keys.tokens, (uint16_t*)tile);
 #endif
-    (void)rounded;
-    return weight;
+    key_tile(keys.page, args.k, keys.row, keys.tokens, (float*)tile);
 }
 
-// Scores to weights in place; returns maximum and sum of weights.
-static void soften(const AttentionArgs& args, const Range& range, int position, float* scores, float* stats) {
-    const int low = args.window > 0 ? imax(range.begin, position - args.window + 1 - range.start) : range.begin;
-    const int high = imin(range.end, position - range.start + 1);
-    if (args.softcap > 0.0f) softcap(scores + range.begin, range.end - range.begin, args.softcap);
-    for (int i = range.begin; i < imin(low, range.end); i++) scores[i] = kNone;
-    for (int i = imax(high, range.begin); i < range.end; i++) scores[i] = kNone;
-    vf best = vset(kNone);
-    for (int i = range.begin; i < range.end; i += W) best = vmax(best, vload(scores + i));
-    stats[0] = vhighest(best);
-    const vf top = vset(stats[0] == kNone ? 0.0f : stats[0]);
-    const bool rounded = narrow_values(args);
-    vf sum = vzero();
-    for (int i = range.begin; i < range.end; i += W) {
-        const vf weight = as_weighed(vexp(vsub(vload(scores + i), top)), rounded);
-        vstore(scores + i, weight);
-        sum = vadd(sum, weight);
-    }
-    stats[1] = vsum(sum);
+static void make_value_tile(const AttentionArgs& args, const Keys& keys, uint8_t* tile) {
+    const int width = value_width(args);
+#if defined(__AVX512VNNI__)
+    if (value_form(args.v) == kBytes) return byte_values(keys.page, args.v, keys.row, tile);
+#endif
+#if defined(__AVX512BF16__)
+    if (value_form(args.v) == kPairs)
+        return value_pairs(keys.page, args.v, keys.row, keys.tokens, (uint16_t*)tile, width);
+#endif
+    value_tile(keys.page, args.v, keys.row, keys.tokens, (float*)tile, width);
 }
 
-static void weigh_values(const AttentionArgs& args, const AttentionUnit& unit, const Range& range,
-                         const Workspace& ws) {
-    if (narrow_values(args)) return weigh_pairs(args, unit, range, ws);
-    const int width = value_width(args), queries = unit.rows * group_of(args);
+// What all passes over a partition share.
+static void open_partition(const AttentionArgs& args, const AttentionUnit& unit, const Range& range, const Workspace& ws) {
     for (int at = range.begin; at < range.end; at += kTileTokens) {
+        if (ws.kept) {
+            const size_t tile = (size_t)at / kTileTokens;
+            make_key_tile(args, locate(args.k, unit, range.start + at), ws.keys + tile * key_tile_bytes(args));
+            make_value_tile(args, locate(args.v, unit, range.start + at), ws.values + tile * value_tile_bytes(args));
+        }
+#if defined(__AVX512VNNI__)
+        if (value_form(args.v) != kBytes) continue;
         const Keys keys = locate(args.v, unit, range.start + at);
-        value_tile(keys.page, args.v, keys.row, keys.tokens, ws.tile, width);
-        const Product product = {ws.scores + at, kPartition, ws.tile, (size_t)width,
-                                 ws.part, (size_t)width + 2, kTileTokens, at != range.begin};
-        multiply(product, queries, width);
+        byte_value_scales(keys.page, args.v, keys.row, keys.tokens, ws.value_scales + at);
+#endif
     }
 }
 
-static void attend_partition(const AttentionArgs& args, const AttentionUnit& unit, int part, const Workspace& ws) {
-    const Range range = visible(args, unit, part);
-    const int group = group_of(args), width = value_width(args);
-    score_partition(args, unit, range, ws);
-    float stats[2];
-    for (int q = 0; q < unit.rows * group; q++) {
-        soften(args, range, unit.position + q / group, ws.scores + (size_t)q * kPartition, stats);
-        float* row = ws.part + (size_t)q * (width + 2) + width;
-        row[0] = stats[0];
-        row[1] = stats[1];
+// Queries [first, first + count) of a unit through one partition.
+struct Pass {
+    int first, count;
+    Range range;
+};
+
+static void score_tile(const AttentionArgs& args, const Pass& pass, const uint8_t* tile, float* scores, const Workspace& ws) {
+    const int dim = args.k.head_dim;
+#if defined(__AVX512VNNI__)
+    if (key_form(args.k) == kBytes)
+        return byte_scores(ByteQueries{ws.query_bytes, ws.query_meta, dim}, pass.first, pass.count, tile, scores);
+#endif
+#if defined(__AVX512BF16__)
+    if (key_form(args.k) == kPairs) {
+        const size_t stride = query_pairs(args);
+        return multiply_pairs(PairProduct{ws.query_pairs + pass.first * stride, stride, (const uint16_t*)tile, kTileTokens,
+                                          scores, kPartition, (dim + 1) / 2, false}, pass.count, kTileTokens);
     }
-    weigh_values(args, unit, range, ws);
+#endif
+    multiply(Product{ws.queries + (size_t)pass.first * dim, (size_t)dim, (const float*)tile, kTileTokens, scores,
+                     kPartition, dim, false}, pass.count, kTileTokens);
 }
 
-// total <- total and part, both [value_width + 2].
-static void merge(float* total, const float* part, int width) {
-    const float a = total[width], b = part[width];
-    if (b == kNone) return;
-    if (a == kNone) {
-        __builtin_memcpy(total, part, (size_t)(width + 2) * 4);
-        return;
+static void score_pass(const AttentionArgs& args, const AttentionUnit& unit, const Pass& pass, const Workspace& ws) {
+    for (int at = pass.range.begin; at < pass.range.end; at += kTileTokens) {
+        uint8_t* tile = ws.keys;
+        if (ws.kept) tile += (size_t)at / kTileTokens * key_tile_bytes(args);
+        else make_key_tile(args, locate(args.k, unit, pass.range.start + at), tile);
+        score_tile(args, pass, tile, ws.scores + at, ws);
     }
-    const float top = a > b ? a : b, keep = exp_one(a - top), take = exp_one(b - top);
-    for (int d = 0; d < width; d += W)
-        vstore(total + d, vfma(vload(part + d), vset(take), vmul(vload(total + d), vset(keep))));
-    total[width] = top;
-    total[width + 1] = total[width + 1] * keep + part[width + 1] * take;
+}
+
+// Scores of a pass to weights in the form that the values want.
+static void soften_pass(const AttentionArgs& args, const AttentionUnit& unit, const Pass& pass, float* rows,
+                        const Workspace& ws) {
+    const int width = value_width(args), group = group_of(args);
+    const Range& range = pass.range;
+    const Form form = value_form(args.v);
+    for (int i = 0; i < pass.count; i++) {
+        const int position = unit.position + (pass.first + i) / group - range.start;
+        float* scores = ws.scores + (size_t)i * kPartition;
+        const int low = args.window > 0 ? imax(range.begin, position - args.window + 1) : range.begin;
+        const Seen seen = {range.begin, range.end, imin(low, range.end), imax(range.begin, imin(range.end, position + 1))};
+        soften(scores, seen, args.softcap, form == kPairs, rows + (size_t)i * (width + 2) + width);
+#if defined(__AVX512VNNI__)
+        const int blocks = args.v.head_dim / kBlock;
+        for (int b = 0; form == kBytes && b < blocks; b++)
+            ws.worth[i * blocks + b] = byte_weights(scores, ws.value_scales + (size_t)b * kPartition, range.begin, range.end,
+                                                    ws.planes + ((size_t)i * blocks + b) * 2 * kPartition);
+#endif
+#if defined(__AVX512BF16__)
+        if (form == kPairs)
+            narrow(scores + range.begin, range.end - range.begin, ws.weight_pairs + (size_t)i * kPartition + range.begin);
+#endif
+    }
+}
+
+// Weights [at, at + tokens) of all queries of a pass x values, added to what earlier tokens gave unless `fresh`.
+static void weigh_tiles(const AttentionArgs& args, const Pass& pass, int at, int tokens, bool fresh, const uint8_t* tile,
+                        float* rows, const Workspace& ws) {
+    const int width = value_width(args);
+    const size_t row = (size_t)width + 2;
+#if defined(__AVX512VNNI__)
+    if (value_form(args.v) == kBytes) {
+        if (fresh) __builtin_memset(ws.sums, 0, (size_t)pass.count * args.v.head_dim * 4);
+        return byte_sums(ByteProduct{ws.planes + at, tile, ws.sums, args.v.head_dim, tokens}, pass.count);
+    }
+#endif
+#if defined(__AVX512BF16__)
+    if (value_form(args.v) == kPairs)
+        return multiply_pairs(PairProduct{ws.weight_pairs + at, kPartition, (const uint16_t*)tile, (size_t)width, rows, row,
+                                          tokens / 2, !fresh}, pass.count, width);
+#endif
+    multiply(Product{ws.scores + at, kPartition, (const float*)tile, (size_t)width, rows, row, tokens, !fresh}, pass.count,
+             width);
+}
+
+static void weigh_pass(const AttentionArgs& args, const AttentionUnit& unit, const Pass& pass, float* rows,
+                       const Workspace& ws) {
+    const Range& range = pass.range;
+    const int step = ws.kept ? range.end - range.begin : kTileTokens;
+    for (int at = range.begin; at < range.end; at += step) {
+        uint8_t* tile = ws.values;
+        if (ws.kept) tile += (size_t)at / kTileTokens * value_tile_bytes(args);
+        else make_value_tile(args, locate(args.v, unit, range.start + at), tile);
+        weigh_tiles(args, pass, at, step, at == range.begin, tile, rows, ws);
+    }
+#if defined(__AVX512VNNI__)
+    const size_t row = (size_t)value_width(args) + 2, dim = args.v.head_dim;
+    for (int i = 0; i < pass.count && value_form(args.v) == kBytes; i++)
+        byte_results(ws.sums + i * dim, ws.worth + i * (dim / kBlock), (int)dim, rows + i * row);
+#endif
+}
+
+// One partition: its sums, maxima and denominators to `partial`, or merged into `totals`, both [queries, value_width + 2].
+static void attend_partition(const AttentionArgs& args, const AttentionUnit& unit, int part, float* partial, float* totals,
+                             const Workspace& ws) {
+    const int group = group_of(args), queries = unit.rows * group, row = value_width(args) + 2;
+    open_partition(args, unit, visible(args, unit.position, unit.rows, part), ws);
+    for (int first = 0; first < queries; first += ws.pass) {
+        const int count = imin(ws.pass, queries - first), top = first / group;
+        float* rows = partial ? partial + (size_t)first * row : ws.part;
+        const Pass pass = {first, count, visible(args, unit.position + top, (first + count - 1) / group - top + 1, part)};
+        clear_totals(rows, count, row - 2);
+        if (pass.range.begin < pass.range.end) {
+            score_pass(args, unit, pass, ws);
+            soften_pass(args, unit, pass, rows, ws);
+            weigh_pass(args, unit, pass, rows, ws);
+        }
+        for (int i = 0; totals && i < count; i++) merge(totals + (size_t)(first + i) * row, rows + (size_t)i * row, row - 2);
+    }
 }
 
 static void write_out(const AttentionArgs& args, const AttentionUnit& unit, int query, const float* total) {
@@ -220,9 +321,9 @@ static void write_out(const AttentionArgs& args, const AttentionUnit& unit, int 
     const int head = unit.kv_head * group + query % group;
     float factor = 1.0f, denominator = total[width + 1];
     if (args.sinks) {
-        const float sink = args.sinks[head], top = sink > total[width] ? sink : total[width];
-        factor = exp_one(total[width] - top);
-        denominator = denominator * factor + exp_one(sink - top);
+        const float sink = args.sinks[head] * kLog2E, top = sink > total[width] ? sink : total[width];
+        factor = exp2_one(total[width] - top);
+        denominator = denominator * factor + exp2_one(sink - top);
     }
     const float inverse = factor / denominator;
     float* out = args.out + (size_t)(unit.row + query / group) * args.out_stride + (size_t)head * dim;
@@ -237,10 +338,8 @@ void clear_totals(float* total, int queries, int width) {
 void attend_part(const AttentionArgs& args, const AttentionUnit& unit, int part, float* totals, uint8_t* scratch) {
     size_t bytes;
     const Workspace ws = carve(args, unit.rows, scratch, &bytes);
-    const int row = value_width(args) + 2;
-    gather_queries(args, unit, ws.queries);
-    attend_partition(args, unit, part, ws);
-    for (int q = 0; q < unit.rows * group_of(args); q++) merge(totals + (size_t)q * row, ws.part + (size_t)q * row, row - 2);
+    prepare_queries(args, unit, ws);
+    attend_partition(args, unit, part, nullptr, totals, ws);
 }
 
 void write_totals(const AttentionArgs& args, const AttentionUnit& unit, const float* totals) {
@@ -250,20 +349,12 @@ void write_totals(const AttentionArgs& args, const AttentionUnit& unit, const fl
 
 void attend(const AttentionArgs& args, const AttentionUnit& unit, uint8_t* scratch) {
     size_t bytes;
-    Workspace ws = carve(args, unit.rows, scratch, &bytes);
-    const int queries = unit.rows * group_of(args), row = value_width(args) + 2;
-    gather_queries(args, unit, ws.queries);
-    if (unit.partial) {
-        ws.part = unit.partial;
-        attend_partition(args, unit, unit.part_begin, ws);
-        return;
-    }
-    clear_totals(ws.total, queries, row - 2);
-    for (int part = unit.part_begin; part < unit.part_end; part++) {
-        attend_partition(args, unit, part, ws);
-        for (int q = 0; q < queries; q++) merge(ws.total + (size_t)q * row, ws.part + (size_t)q * row, row - 2);
-    }
-    for (int q = 0; q < queries; q++) write_out(args, unit, q, ws.total + (size_t)q * row);
+    const Workspace ws = carve(args, unit.rows, scratch, &bytes);
+    prepare_queries(args, unit, ws);
+    if (unit.partial) return attend_partition(args, unit, unit.part_begin, unit.partial, nullptr, ws);
+    clear_totals(ws.total, unit.rows * group_of(args), value_width(args));
+    for (int part = unit.part_begin; part < unit.part_end; part++) attend_partition(args, unit, part, nullptr, ws.total, ws);
+    write_totals(args, unit, ws.total);
 }
 
 // unit.partial: the partials of partitions [first, last), one after the other; the first one becomes the total.

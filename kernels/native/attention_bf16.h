@@ -22,22 +22,20 @@ struct PairProduct {
 
 template <int M, int N>
 static inline void pair_block(const PairProduct& p, int row, int col) {
-    vf sums[M][N];
+    vf sums[M * N];
     float* c = p.c + row * p.ldc + col;
-    for (int i = 0; i < M; i++)
-        for (int j = 0; j < N; j++) sums[i][j] = p.accumulate ? vload(c + i * p.ldc + j * W) : vzero();
+    each<M * N>(PK_EACH(x) { sums[x] = p.accumulate ? vload(c + x / N * p.ldc + x % N * W) : vzero(); });
     const uint16_t* a = p.a + row * p.lda;
     const uint16_t* b = p.b + 2 * (size_t)col;
     for (int k = 0; k < p.pairs; k++, b += 2 * p.ldb) {
         __m512i columns[N];
-        for (int j = 0; j < N; j++) columns[j] = _mm512_loadu_si512(b + 2 * j * W);
-        for (int i = 0; i < M; i++) {
+        each<N>(PK_EACH(j) { columns[j] = _mm512_loadu_si512(b + 2 * j * W); });
+        each<M>(PK_EACH(i) {
             const __m512i x = _mm512_set1_epi32(load_i32(a + i * p.lda + 2 * k));
-            for (int j = 0; j < N; j++) sums[i][j] = _mm512_dpbf16_ps(sums[i][j], (__m512bh)x, (__m512bh)columns[j]);
-        }
+            each<N>(PK_EACH(j) { sums[i * N + j] = _mm512_dpbf16_ps(sums[i * N + j], (__m512bh)x, (__m512bh)columns[j]); });
+        });
     }
-    for (int i = 0; i < M; i++)
-        for (int j = 0; j < N; j++) vstore(c + i * p.ldc + j * W, sums[i][j]);
+    each<M * N>(PK_EACH(x) { vstore(c + x / N * p.ldc + x % N * W, sums[x]); });
 }
 
 template <int N>

@@ -47,28 +47,32 @@ void Executor::add_block(const Op& op, int sequence, int row, int rows, Attentio
     AttentionUnit unit{batch_.pages + static_cast<size_t>(sequence) * batch_.max_pages, row, rows, position, 0,
                        begin, end, nullptr};
     const size_t floats = kernels_->partial_floats(args, rows);
-    for (unit.kv_head = 0; unit.kv_head < args.k.heads; unit.kv_head++) {
-        if (!split || end - begin == 1) {
-            plan.units.push_back(unit);
-            continue;
-        }
-        // Offsets for now; they become pointers when the total is known.
-        AttentionUnit piece = unit;
-        piece.partial = reinterpret_cast<float*>((plan.partials + 1) * sizeof(float));
-        plan.merges.push_back(piece);
-        for (int part = begin; part < end; part++) {
-            piece.part_begin = part;
-            piece.part_end = part + 1;
-            piece.partial = reinterpret_cast<float*>((plan.partials + 1) * sizeof(float));
+    const int parts = split ? end - begin : 1;
+    // Offsets for now; they become pointers when the total is known.
+    const auto place = [&](int head, int part) {
+        return reinterpret_cast<float*>((plan.partials + (static_cast<size_t>(head) * parts + part) * floats + 1) * sizeof(float));
+    };
+    // Heads of a partition follow each other, as they do in memory.
+    for (int part = 0; part < parts; part++)
+        for (unit.kv_head = 0; unit.kv_head < args.k.heads; unit.kv_head++) {
+            AttentionUnit piece = unit;
+            if (parts > 1) {
+                if (part == 0) {
+                    plan.merges.push_back(unit);
+                    plan.merges.back().partial = place(unit.kv_head, 0);
+                }
+                piece.part_begin = begin + part;
+                piece.part_end = begin + part + 1;
+                piece.partial = place(unit.kv_head, part);
+            }
             plan.units.push_back(piece);
-            plan.partials += floats;
         }
-    }
+    if (parts > 1) plan.partials += floats * parts * args.k.heads;
 }
 
 AttentionPlan Executor::build_attention(const Op& op) {
     const AttentionArgs args = attention_args(op);
-    const int most = kernels_->attention_rows(op.heads / args.k.heads);
+    const int most = kernels_->attention_rows(args);
     int blocks = 0;
     for (int s = 0; s < batch_.sequences; s++)
         for (const RowRun& run : attending_rows(op, s)) blocks += (run.rows + most - 1) / most;

@@ -75,22 +75,20 @@ struct Product {
 
 template <int M, int N>
 static inline void product_block(const Product& p, int row, int col) {
-    vf sums[M][N];
+    vf sums[M * N];
     float* c = p.c + row * p.ldc + col;
-    for (int i = 0; i < M; i++)
-        for (int j = 0; j < N; j++) sums[i][j] = p.accumulate ? vload(c + i * p.ldc + j * W) : vzero();
+    each<M * N>(PK_EACH(x) { sums[x] = p.accumulate ? vload(c + x / N * p.ldc + x % N * W) : vzero(); });
     const float* a = p.a + row * p.lda;
     const float* b = p.b + col;
     for (int k = 0; k < p.k; k++, b += p.ldb) {
         vf columns[N];
-        for (int j = 0; j < N; j++) columns[j] = vload(b + j * W);
-        for (int i = 0; i < M; i++) {
+        each<N>(PK_EACH(j) { columns[j] = vload(b + j * W); });
+        each<M>(PK_EACH(i) {
             const vf x = vset(a[i * p.lda + k]);
-            for (int j = 0; j < N; j++) sums[i][j] = vfma(x, columns[j], sums[i][j]);
-        }
+            each<N>(PK_EACH(j) { sums[i * N + j] = vfma(x, columns[j], sums[i * N + j]); });
+        });
     }
-    for (int i = 0; i < M; i++)
-        for (int j = 0; j < N; j++) vstore(c + i * p.ldc + j * W, sums[i][j]);
+    each<M * N>(PK_EACH(x) { vstore(c + x / N * p.ldc + x % N * W, sums[x]); });
 }
 
 template <int N>
@@ -109,6 +107,14 @@ static inline void multiply(const Product& p, int m, int n) {
     int col = 0;
     for (; col + kPanel * W <= n; col += kPanel * W) product_rows<kPanel>(p, m, col);
     for (; col < n; col += W) product_rows<1>(p, m, col);
+}
+
+// Pages are read nearly in order: the rows that come kAhead rows later are asked for, into L2 (L1 has too few miss
+// buffers), a few at a time: a burst of requests is worth nothing.
+static inline void prefetch_rows(const uint8_t* page, const KvPlane& plane, size_t row, int rows, int bytes) {
+    constexpr int kAhead = 96;
+    const uint8_t* p = page + plane.offset + (row + kAhead) * plane.row_channels * bytes;
+    for (int at = 0; at < rows * plane.row_channels * bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
 }
 
 template <int TYPE>

@@ -14,7 +14,7 @@ struct KernelTable {
     bool (*halved)(int ggml_type);  // a scale per 16 channels
     size_t (*linear_scratch)(int cols, int rows);
     size_t (*attention_scratch)(const AttentionArgs&, int rows);
-    int (*attention_rows)(int group);
+    int (*attention_rows)(const AttentionArgs&);
     size_t (*partial_floats)(const AttentionArgs&, int rows);
     void (*embed_row)(const TensorView&, int64_t row, float scale, float* out);
     void (*rms_norm)(const float* src, const float* weight, int n, float eps, float* out);

@@ -63,7 +63,7 @@ bool quantised(int ggml_type);
 bool halved(int ggml_type);
 size_t linear_scratch(int cols, int rows);
 size_t attention_scratch(const AttentionArgs&, int rows);
-int attention_rows(int group);
+int attention_rows(const AttentionArgs&);
 size_t partial_floats(const AttentionArgs&, int rows);
 void embed_row(const TensorView&, int64_t row, float scale, float* out);
 void rms_norm(const float* src, const float* weight, int n, float eps, float* out);

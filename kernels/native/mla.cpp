@@ -2,6 +2,7 @@
 // Rows computed as prompt expand them per partition of 512 keys and attend as usual; generated rows take the query
 // through K_h and the weighted sums of c through V_h. A row's form follows its role, never the batch.
 #include "attention_tiles.h"
+#include "carver.h"
 
 PK_BEGIN
 struct Rounded {             // int8 copy of rows for quantised weights
@@ -10,25 +11,14 @@ struct Rounded {             // int8 copy of rows for quantised weights
     float* halves;
 };
 
-class Carver {
-public:
-    explicit Carver(uint8_t* base) : base_(base) {}
-    uint8_t* take(size_t bytes) {
-        uint8_t* at = base_ + used_;
-        used_ += align64(bytes);
-        return at;
-    }
-    float* floats(size_t count) { return (float*)take(count * 4); }
-    Rounded rounded(size_t rows, size_t cols) {
-        const size_t words = rows * (cols / kBlock + 1) * 4;
-        return Rounded{(int8_t*)take(rows * cols), floats(words), floats(words)};
-    }
-    size_t used() const { return used_; }
-
-private:
-    uint8_t* base_;
-    size_t used_ = 0;
-};
+static Rounded take_rounded(Carver& carver, size_t rows, size_t cols) {
+    const size_t words = rows * (cols / kBlock + 1) * 4;
+    Rounded out;
+    out.data = (int8_t*)carver.take(rows * cols);
+    out.meta = carver.floats(words);
+    out.halves = carver.floats(words);
+    return out;
+}
 
 static inline size_t whole_width(int n) { return (size_t)(n + W - 1) / W * W; }
 
@@ -76,7 +66,7 @@ static AbsorbSpace carve_absorb(const MlaArgs& args, uint8_t* scratch, size_t* b
     const size_t most = imax(args.kv_lora, args.nope);
     space.x = carver.floats(kMlaRows * most);
     space.y = carver.floats((size_t)kMlaRows * imax(args.kv_lora, args.value_dim));
-    space.rounded = carver.rounded(kMlaRows, most);
+    space.rounded = take_rounded(carver, kMlaRows, most);
     space.wide = carver.floats(args.nope * whole_width(args.kv_lora));
     space.spill = carver.floats(kMlaRows * whole_width(args.kv_lora));
     space.rest = carver.take(linear_scratch((int)most, kMlaRows));
@@ -98,14 +88,14 @@ static PromptSpace carve_prompt(const MlaArgs& args, int rows, int heads, uint8_
     PromptSpace space;
     const int row = args.kv_lora + args.rope;
     space.latent = carver.floats(kPartition * whole_width(row));
-    space.rounded = carver.rounded(kPartition, args.kv_lora);
+    space.rounded = take_rounded(carver, kPartition, args.kv_lora);
     space.page = carver.take(mla_page_bytes(args));
     space.wide = carver.floats(args.kv_lora * whole_width(args.nope));
     space.spill = carver.floats(kPartition * whole_width(args.nope));
     space.totals = carver.floats((size_t)heads * rows * (whole_width(args.value_dim) + 2));
     const AttentionArgs one = mla_head_attention(args, 0);
     space.rest = carver.take((size_t)imax((int)linear_scratch(args.kv_lora, kPartition),
-                                          (int)attention_scratch(one, attention_rows(1))));
+                                          (int)attention_scratch(one, attention_rows(one))));
     *bytes = carver.used();
     return space;
 }
@@ -207,8 +197,8 @@ static void attend_expanded(const MlaArgs& args, const MlaUnit& unit, int head, 
     const AttentionArgs one = mla_head_attention(args, unit.head + head);
     const size_t row_floats = whole_width(args.value_dim) + 2;
     uint64_t pages[1] = {(uint64_t)(uintptr_t)space.page};
-    for (int row = 0; row < unit.rows; row += attention_rows(1)) {
-        const int rows = imin(attention_rows(1), unit.rows - row), position = unit.position + row;
+    for (int row = 0; row < unit.rows; row += attention_rows(one)) {
+        const int rows = imin(attention_rows(one), unit.rows - row), position = unit.position + row;
         if (position + rows <= part * kPartition) continue;
         // Every partition lies in the one page: its entry is number `part` of the list.
         const auto list = (const uint64_t*)((uintptr_t)pages - (uintptr_t)part * sizeof(uint64_t));

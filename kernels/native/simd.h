@@ -1,12 +1,23 @@
 // A vector of W floats per instruction set level. Every operation rounds each lane once; fma is fused where
 // the level has it. A result never depends on the lane it was computed in.
 #pragma once
+#include <utility>
+
 #include "level.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
 PK_BEGIN
+// Calls f with 0 to N - 1 as constants: GCC 12 leaves arrays in memory that a plain loop indexes.
+template <int N, class F>
+static inline __attribute__((always_inline)) void each(const F& f) {
+    [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+        (f(std::integral_constant<int, I>{}), ...);
+    }(std::make_integer_sequence<int, N>{});
+}
+#define PK_EACH(name) [&](auto name) __attribute__((always_inline))
+
 #if defined(__AVX512F__)
 typedef __m512 vf;
 constexpr int W = 16;
@@ -155,9 +166,35 @@ static inline vf vexp(vf x) {
     p = vfma(p, vmul(r, r), vadd(r, vset(1.0f)));
     return vzero_below(vmul(p, vpow2(n)), x, -87.0f);
 }
+// 2^x for x <= 0 to about 2 units in the last place, exactly 1 at 0; 0 far below (from -126 on, or -149).
+static inline vf vexp2(vf x) {
+#if defined(__AVX512F__)
+    const vf f = _mm512_reduce_ps(x, 0x09);
+#else
+    const vf low = vmax(x, vset(-126.0f));
+    const vf n = vround(vsub(low, vset(0.5f)));
+    const vf f = vsub(low, n);
+#endif
+    vf p = vset(1.8670517074e-3f);
+    p = vfma(p, f, vset(9.0171951073e-3f));
+    p = vfma(p, f, vset(5.5799797181e-2f));
+    p = vfma(p, f, vset(2.4016448088e-1f));
+    p = vfma(p, f, vset(6.9315130946e-1f));
+    p = vfma(p, f, vset(1.0f));
+#if defined(__AVX512F__)
+    return _mm512_scalef_ps(p, x);
+#else
+    return vzero_below(vmul(p, vpow2(n)), x, -126.0f);
+#endif
+}
 static inline vf vtanh(vf x) {
     const vf e = vexp(vadd(x, x));
     return vsub(vset(1.0f), vdiv(vset(2.0f), vadd(e, vset(1.0f))));
+}
+static inline float exp2_one(float x) {
+    float lanes[W];
+    vstore(lanes, vexp2(vset(x)));
+    return lanes[0];
 }
 static inline float exp_one(float x) {
     float lanes[W];

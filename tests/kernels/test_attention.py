@@ -18,18 +18,19 @@ def normal(*shape: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def narrow(isa: str, *types: str) -> tuple[bool, bool]:
-    """Which of K and V this level multiplies as bfloat16."""
-    level = isa == "avx512bf16"
-    return level and types[0] in ("bf16", "q8"), level and types[1] != "f32"
+def narrow(isa: str, *types: str) -> tuple[str, str]:
+    """How this level multiplies K and V: "bf16", "int8", or as floats."""
+    k, v = ("int8" if kind == "q8" and isa.startswith("avx512") else "" for kind in types)
+    if isa == "avx512bf16":
+        k, v = "bf16" if types[0] == "bf16" else k, "bf16" if types[1] in ("f16", "bf16") else v
+    return k, v
 
 
-def check(got: np.ndarray, wanted: np.ndarray, narrowed: tuple[bool, bool], name: str = "") -> None:
-    """Rounded weights of values about 1 in size differ by half a unit of 2^-8; other differences are order of sums."""
-    rtol, atol = (2e-5, 6e-3) if narrowed[1] else (2e-5, 3e-6)
-    if narrowed[0] and not narrowed[1]:
-        rtol, atol = 1e-4, 1e-4
-    np.testing.assert_allclose(got, wanted, rtol=rtol, atol=atol, err_msg=name)
+def check(got: np.ndarray, wanted: np.ndarray, narrowed: tuple[str, str], name: str = "") -> None:
+    """Rounded weights of values about 1 in size differ by half a unit of 2^-8 (bf16) or 2^-14 of the largest (int8);
+    other differences are order of sums."""
+    rtol, atol = 2e-5, {"bf16": 6e-3, "int8": 1e-3, "": 1e-4 if narrowed[0] else 3e-6}[narrowed[1]]
+    np.testing.assert_allclose(got, wanted, rtol=1e-4 if narrowed[0] else rtol, atol=atol, err_msg=name)
 
 
 def written(tokens: int, heads: int, dim_k: int, dim_v: int, types: tuple[str, str], how: How) -> Pages:
@@ -91,15 +92,23 @@ def test_matches_reference(
         check(got, wanted, narrowed, f"{window} {cap}")
 
 
-@pytest.mark.parametrize("kv_type", ["bf16", "q8"])
-def test_other_storage_types(isa: str, kv_type: str) -> None:
-    pages = written(90, 2, 64, 32, (kv_type, kv_type), How(isa=isa))
-    k, v = pages.read(0, 90)
-    q = normal(30, 4 * 64, seed=5)
-    narrowed = narrow(isa, kv_type, kv_type)
-    wanted = reference(torch.from_numpy(q).reshape(30, 4, 64), k, v, 60, 0.125, narrow=narrowed)
-    got = attention(q, pages.layer, PAGE, pages.batch([30], [60]), 4, 0.125, how=How(isa=isa))
-    check(got, wanted.reshape(30, -1).numpy(), narrowed)
+@pytest.mark.parametrize("types", [("bf16", "bf16"), ("q8", "q8"), ("q8", "f16"), ("f16", "q8")])
+@pytest.mark.parametrize(
+    ("dim_k", "dim_v", "heads", "start", "rows"),
+    [(64, 32, 4, 60, 30), (32, 96, 14, 480, 70), (160, 64, 2, 600, 1), (256, 128, 6, 600, 5), (64, 64, 6, 500, 40)],
+)
+def test_other_storage_types(
+    isa: str, types: tuple[str, str], dim_k: int, dim_v: int, heads: int, start: int, rows: int
+) -> None:
+    pages = written(start + rows, 2, dim_k, dim_v, types, How(isa=isa))
+    k, v = pages.read(0, start + rows)
+    q = normal(rows, heads * dim_k, seed=5)
+    shaped = torch.from_numpy(q).reshape(rows, heads, dim_k)
+    narrowed = narrow(isa, *types)
+    for window, cap in [(0, 0.0), (77, 0.0), (0, 3.0)]:
+        wanted = reference(shaped, k, v, start, 0.125, window, cap, narrow=narrowed)
+        got = attention(q, pages.layer, PAGE, pages.batch([rows], [start]), heads, 0.125, window, cap, how=How(isa=isa))
+        check(got, wanted.reshape(rows, -1).numpy(), narrowed)
 
 
 @pytest.mark.parametrize(("window", "kv_type"), [(0, "f16"), (130, "f16"), (0, "q8")])

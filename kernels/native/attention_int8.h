@@ -1,0 +1,227 @@
+// Attention over q8 keys and values in exact integers. Scores: queries rounded to int8 per 32 channels, one scaled sum per
+// block, blocks ascending. Values: weight x scale of the value's block as 14 bits in two planes of 7, relative to the
+// largest of the query and partition; sums of a partition are exact, so their order is free.
+#pragma once
+#include "attention_tiles.h"
+#include "tile_avx512.h"
+
+PK_BEGIN
+constexpr int kWeightBits = 7;                      // of a plane
+constexpr float kLargestWeight = 16383.0f;
+
+// Queries as written by quantise() one by one: data [query][dim]; meta [query][block][scale, -, -, -128 * sum].
+struct ByteQueries {
+    int8_t* data;
+    float* meta;
+    int dim;
+};
+
+static inline size_t byte_key_tile(int dim) { return (size_t)kTileTokens * (dim + dim / kBlock * 4); }
+
+static void byte_queries(const ByteQueries& out, int query, const float* x, float factor) {
+    const int blocks = out.dim / kBlock;
+    float* meta = out.meta + (size_t)query * blocks * 4;
+    quantise(x, out.dim, out.dim, QuantGroup{out.data + (size_t)query * out.dim, meta, nullptr, 1});
+    for (int b = 0; b < blocks; b++) meta[4 * b] *= factor;
+}
+
+// Scales of rows [row, row + 16), block by block, `stride` floats apart.
+static inline void byte_scales(const uint8_t* page, const KvPlane& plane, size_t row, float* out, size_t stride) {
+    const int blocks = plane.head_dim / kBlock, stored = plane.row_channels / kBlock;
+    const uint16_t* scales = (const uint16_t*)(page + plane.scale_offset) + row * stored;
+    if (blocks == 2 && stored == 2) {
+        const vf low = vload_half(scales), high = vload_half(scales + W);
+        const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        vstore(out, _mm512_permutex2var_ps(low, even, high));
+        vstore(out + stride, _mm512_permutex2var_ps(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high));
+        return;
+    }
+    for (int b = 0; b < blocks; b++)
+        vstore(out + b * stride, load_halves(Strip{(const uint8_t*)scales, (size_t)stored * 2}, (size_t)b * 2));
+}
+
+// Keys to strips of 16: tile[strip][dim / 4][16][4], bytes + 128, then scales [block][kTileTokens]. Rows that no query
+// sees are read as they are: their scores get masked.
+static void byte_keys(const uint8_t* page, const KvPlane& plane, size_t row, uint8_t* tile) {
+    const int dim = plane.head_dim;
+    const __m512i flip = _mm512_set1_epi8((char)0x80);
+    float* scales = (float*)(tile + (size_t)kTileTokens * dim);
+    for (int first = 0; first < kTileTokens; first += kStripRows) {
+        const Strip strip = {page + plane.offset + (row + first) * plane.row_channels, (size_t)plane.row_channels};
+        prefetch_rows(page, plane, row + first, kStripRows, 1);
+        for (int c = 0; c < dim; c += 16, tile += 256) {
+            __m512i groups[4];
+            load_dwords(strip, (size_t)c, groups);
+            for (int j = 0; j < 4; j++) _mm512_storeu_si512(tile + 64 * j, _mm512_xor_si512(groups[j], flip));
+        }
+        byte_scales(page, plane, row + first, scales + first, kTileTokens);
+    }
+}
+
+template <int M, int N>
+static inline void byte_score_block(const ByteQueries& queries, int query, const uint8_t* tile, int strip, float* out) {
+    const int dim = queries.dim, blocks = dim / kBlock;
+    const size_t meta_row = (size_t)blocks * 4, strip_bytes = (size_t)kStripRows * dim;
+    const int8_t* data = queries.data + (size_t)query * dim;
+    const float* meta = queries.meta + query * meta_row;
+    const uint8_t* keys = tile + strip * strip_bytes;
+    const float* scales = (const float*)(tile + (size_t)kTileTokens * dim) + strip * kStripRows;
+    vf sums[M * N];
+    each<M * N>(PK_EACH(x) { sums[x] = vzero(); });
+    for (int b = 0; b < blocks; b++, keys += 512, data += kBlock, scales += kTileTokens, meta += 4) {
+        __m512i dots[M * N];
+        each<M * N>(PK_EACH(x) { dots[x] = _mm512_set1_epi32(load_i32(meta + x / N * meta_row + 3)); });
+        each<8>(PK_EACH(j) {
+            __m512i columns[N];
+            each<N>(PK_EACH(n) { columns[n] = _mm512_loadu_si512(keys + n * strip_bytes + 64 * j); });
+            each<M>(PK_EACH(i) {
+                const __m512i q = _mm512_set1_epi32(load_i32(data + (size_t)i * dim + 4 * j));
+                each<N>(PK_EACH(n) { dots[i * N + n] = _mm512_dpbusd_epi32(dots[i * N + n], columns[n], q); });
+            });
+        });
+        each<M * N>(PK_EACH(x) {
+            const vf dot = vmul(_mm512_cvtepi32_ps(dots[x]), vload(scales + x % N * W));
+            sums[x] = vfma(dot, vset(meta[x / N * meta_row]), sums[x]);
+        });
+    }
+    each<M * N>(PK_EACH(x) { vstore(out + (size_t)(x / N) * kPartition + x % N * W, sums[x]); });
+}
+
+template <int M, int N>
+static void byte_score_rows(const ByteQueries& queries, int query, const uint8_t* tile, float* out) {
+    for (int strip = 0; strip < kTileTokens / kStripRows; strip += N)
+        byte_score_block<M, N>(queries, query, tile, strip, out + strip * kStripRows);
+}
+
+// Queries [first, first + count) against a tile; out[query - first][kPartition].
+static void byte_scores(const ByteQueries& queries, int first, int count, const uint8_t* tile, float* out) {
+    int i = 0;
+    for (; i + 6 <= count; i += 6) byte_score_rows<6, 2>(queries, first + i, tile, out + (size_t)i * kPartition);
+    out += (size_t)i * kPartition;
+    switch (count - i) {
+        case 1: byte_score_rows<1, 4>(queries, first + i, tile, out); break;
+        case 2: byte_score_rows<2, 4>(queries, first + i, tile, out); break;
+        case 3: byte_score_rows<3, 4>(queries, first + i, tile, out); break;
+        case 4: byte_score_rows<4, 2>(queries, first + i, tile, out); break;
+        case 5: byte_score_rows<5, 2>(queries, first + i, tile, out); break;
+        default: break;
+    }
+}
+
+// Scales of values to out[block][kPartition]; those of rows past `tokens` become zero.
+static void byte_value_scales(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* out) {
+    for (int first = 0; first < kTileTokens; first += kStripRows)
+        byte_scales(page, plane, row + first, out + first, kPartition);
+    for (int b = 0; b < plane.head_dim / kBlock; b++)
+        for (int t = tokens; t < kTileTokens; t++) out[(size_t)b * kPartition + t] = 0.0f;
+}
+
+// Four rows of 64 bytes to 4 x 16 channels of 4 tokens each.
+PK_INLINE void interleave_rows(__m512i r[4]) {
+    const __m512i a = _mm512_unpacklo_epi8(r[0], r[1]), b = _mm512_unpackhi_epi8(r[0], r[1]);
+    const __m512i c = _mm512_unpacklo_epi8(r[2], r[3]), d = _mm512_unpackhi_epi8(r[2], r[3]);
+    const __m512i q0 = _mm512_unpacklo_epi16(a, c), q1 = _mm512_unpackhi_epi16(a, c);
+    const __m512i q2 = _mm512_unpacklo_epi16(b, d), q3 = _mm512_unpackhi_epi16(b, d);
+    const __m512i t0 = _mm512_shuffle_i32x4(q0, q1, 0x44), t1 = _mm512_shuffle_i32x4(q0, q1, 0xee);
+    const __m512i t2 = _mm512_shuffle_i32x4(q2, q3, 0x44), t3 = _mm512_shuffle_i32x4(q2, q3, 0xee);
+    r[0] = _mm512_shuffle_i32x4(t0, t2, 0x88);
+    r[1] = _mm512_shuffle_i32x4(t0, t2, 0xdd);
+    r[2] = _mm512_shuffle_i32x4(t1, t3, 0x88);
+    r[3] = _mm512_shuffle_i32x4(t1, t3, 0xdd);
+}
+
+// Values to tile[kTileTokens / 4][dim][4].
+static void byte_values(const uint8_t* page, const KvPlane& plane, size_t row, uint8_t* tile) {
+    const int dim = plane.head_dim;
+    const uint8_t* data = page + plane.offset + row * plane.row_channels;
+    for (int t = 0; t < kTileTokens; t += 4, tile += 4 * (size_t)dim) {
+        prefetch_rows(page, plane, row + t, 4, 1);
+        for (int c = 0; c < dim; c += 64) {
+            const int left = imin(64, dim - c);
+            const __mmask64 mask = left == 64 ? ~0ull : (1ull << left) - 1;
+            __m512i r[4];
+            for (int i = 0; i < 4; i++)
+                r[i] = _mm512_maskz_loadu_epi8(mask, data + (size_t)(t + i) * plane.row_channels + c);
+            interleave_rows(r);
+            for (int i = 0; i < left / 16; i++) _mm512_storeu_si512(tile + 4 * (size_t)(c + 16 * i), r[i]);
+        }
+    }
+}
+
+// 64 weights: both planes of 7 bits, in the order of the tokens.
+PK_INLINE void store_planes(const __m512i w[4], uint8_t* high, uint8_t* low) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i mask = _mm512_set1_epi16((1 << kWeightBits) - 1);
+    const __m512i a = _mm512_packs_epi32(w[0], w[1]), b = _mm512_packs_epi32(w[2], w[3]);
+    const __m512i upper = _mm512_packus_epi16(_mm512_srli_epi16(a, kWeightBits), _mm512_srli_epi16(b, kWeightBits));
+    const __m512i lower = _mm512_packus_epi16(_mm512_and_si512(a, mask), _mm512_and_si512(b, mask));
+    _mm512_storeu_si512(high, _mm512_permutexvar_epi32(order, upper));
+    _mm512_storeu_si512(low, _mm512_permutexvar_epi32(order, lower));
+}
+
+// Weights [begin, end) of a query for one block of channels; returns what a unit of the sums is worth.
+static float byte_weights(const float* weights, const float* scales, int begin, int end, uint8_t* planes) {
+    vf most = vzero();
+    for (int i = begin; i < end; i += W) most = vmax(most, vmul(vload(weights + i), vload(scales + i)));
+    const float largest = _mm512_reduce_max_ps(most);
+    const vf inverse = vset(largest > 1e-30f ? kLargestWeight / largest : 0.0f);
+    for (int i = begin; i < end; i += kTileTokens) {
+        __m512i w[4];
+        for (int j = 0; j < 4; j++)
+            w[j] = _mm512_cvtps_epi32(vmul(vmul(vload(weights + i + W * j), vload(scales + i + W * j)), inverse));
+        store_planes(w, planes + i, planes + kPartition + i);
+    }
+    return largest / kLargestWeight;
+}
+
+struct ByteProduct {         // sums[query][dim] += weights of `tokens` tokens x values
+    const uint8_t* planes;   // [query][block][2][kPartition], at the first token
+    const uint8_t* tile;     // [tokens / 4][dim][4]
+    int32_t* sums;
+    int dim;
+    int tokens;
+};
+
+// One block of channels: two vectors.
+template <int M>
+static void byte_sum_block(const ByteProduct& p, int query, int block) {
+    const size_t step = (size_t)p.dim / kBlock * 2 * kPartition, row = (size_t)p.dim;
+    const uint8_t* planes = p.planes + query * step + (size_t)block * 2 * kPartition;
+    const uint8_t* values = p.tile + (size_t)block * kBlock * 4;
+    int32_t* sums = p.sums + query * row + (size_t)block * kBlock;
+    __m512i high[M * 2], low[M * 2];
+    each<M * 2>(PK_EACH(x) {
+        high[x] = _mm512_setzero_si512();
+        low[x] = _mm512_loadu_si512(sums + x / 2 * row + 16 * (x % 2));
+    });
+    for (int t = 0; t < p.tokens; t += 4, values += 4 * row) {
+        const __m512i v[2] = {_mm512_loadu_si512(values), _mm512_loadu_si512(values + 64)};
+        each<M>(PK_EACH(i) {
+            const uint8_t* w = planes + i * step + t;
+            const __m512i upper = _mm512_set1_epi32(load_i32(w)), lower = _mm512_set1_epi32(load_i32(w + kPartition));
+            each<2>(PK_EACH(n) {
+                high[2 * i + n] = _mm512_dpbusd_epi32(high[2 * i + n], upper, v[n]);
+                low[2 * i + n] = _mm512_dpbusd_epi32(low[2 * i + n], lower, v[n]);
+            });
+        });
+    }
+    each<M * 2>(PK_EACH(x) {
+        _mm512_storeu_si512(sums + x / 2 * row + 16 * (x % 2), _mm512_add_epi32(low[x], _mm512_slli_epi32(high[x], kWeightBits)));
+    });
+}
+
+static void byte_sums(const ByteProduct& p, int count) {
+    for (int block = 0; block < p.dim / kBlock; block++) {
+        int i = 0;
+        for (; i + 3 <= count; i += 3) byte_sum_block<3>(p, i, block);
+        if (count - i == 2) byte_sum_block<2>(p, i, block);
+        else if (count - i == 1) byte_sum_block<1>(p, i, block);
+    }
+}
+
+// A query's sums as floats; worth: of a unit, by block.
+static void byte_results(const int32_t* sums, const float* worth, int dim, float* out) {
+    for (int d = 0; d < dim; d += W)
+        vstore(out + d, vmul(_mm512_cvtepi32_ps(_mm512_loadu_si512(sums + d)), vset(worth[d / kBlock])));
+}
+PK_END
