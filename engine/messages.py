@@ -18,7 +18,7 @@ from typing import Literal, NewType
 ConversationId = NewType("ConversationId", str)
 TurnId = NewType("TurnId", str)
 
-KvType = Literal["f32", "f16", "bf16", "q8"]
+KvType = Literal["f32", "f16", "bf16", "q8", "q4"]
 BackendName = Literal["cpu", "reference", "gpu", "fake"]
 Reasoning = Literal["auto", "on", "off"]
 FinishReason = Literal["stop", "stop_string", "length", "context", "cancelled"]

@@ -167,6 +167,8 @@ def _mla_attention(c: _Checker, op: p.MlaAttention) -> Any:
     rope = layer.head_dim_k - op.kv_lora
     if layer.kv_heads != 1 or layer.head_dim_v or rope < 0 or min(op.kv_lora, op.nope, op.value_dim) <= 0:
         c.fail(f"KV layer {op.layer} does not hold latent rows of {op.kv_lora} channels and a rotated key")
+    if layer.type_k == "q4":
+        c.fail("latent rows cannot be stored as q4")
     if layer.type_k == "q8" and op.kv_lora % 32:
         c.fail(f"{op.kv_lora} latent channels cannot be stored as q8")
     c.buffer(op.q, op.heads * (op.nope + rope))

@@ -41,7 +41,9 @@ GGML_BLOCKS: dict[int, tuple[int, int]] = {
     41: (128, 18),  # Q1_0
     42: (64, 18),  # Q2_0
 }
-KV_TYPES: dict[str, tuple[int, int]] = {"f32": (0, 4), "f16": (1, 2), "bf16": (2, 2), "q8": (3, 1)}
+KV_TYPES: dict[str, tuple[int, float]] = {"f32": (0, 4), "f16": (1, 2), "bf16": (2, 2), "q8": (3, 1), "q4": (4, 0.5)}
+BLOCK_TYPES = ("q8", "q4")  # with a scale per 32 channels
+MOST_ROTATED = 1024  # channels of a q4 head
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ def _align64(n: int) -> int:
 
 def plane_bytes(kv_heads: int, page_tokens: int, head_dim: int, kv_type: str) -> int:
     """Bytes of K or V of one layer in a page, scales included."""
-    data = kv_heads * page_tokens * head_dim * KV_TYPES[kv_type][1]
-    if kv_type != "q8":
+    data = int(kv_heads * page_tokens * head_dim * KV_TYPES[kv_type][1])
+    if kv_type not in BLOCK_TYPES:
         return data
     return _align64(data) + kv_heads * page_tokens * (head_dim // 32) * 2
 
@@ -115,10 +117,10 @@ def _plane(offset: int, heads: int, page_tokens: int, dim: int, kv_type: str) ->
         raise ValueError(f"KV type {kv_type!r} is unknown (have {sorted(KV_TYPES)})")
     if offset % 64:
         raise ValueError(f"KV offset {offset} is not a multiple of 64")
-    if heads <= 0 or dim <= 0 or (kv_type == "q8" and dim % 32):
+    if heads <= 0 or dim <= 0 or (kv_type in BLOCK_TYPES and dim % 32) or (kv_type == "q4" and dim > MOST_ROTATED):
         raise ValueError(f"{heads} KV heads of {dim} channels cannot be stored as {kv_type}")
     code, size = KV_TYPES[kv_type]
-    return offset, offset + _align64(heads * page_tokens * dim * size), code
+    return offset, offset + _align64(int(heads * page_tokens * dim * size)), code
 
 
 def _layer_row(layer: p.KvLayerLayout, page_tokens: int) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-KvType = Literal["f32", "f16", "bf16", "q8"]
+KvType = Literal["f32", "f16", "bf16", "q8", "q4"]
 Activation = Literal["silu", "gelu_tanh", "swiglu_clamped"]
 Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
 
@@ -40,7 +40,9 @@ class KvLayerLayout:
     """Byte offsets of one layer inside a page's payload.
 
     At `k_offset` lies [kv_heads, page_tokens, head_dim_k], at `v_offset` [kv_heads, page_tokens, head_dim_v].
-    "q8" is int8 data followed, 64-byte aligned, by float16 scales [kv_heads, page_tokens, head_dim / 32].
+    "q8" is int8 data followed, 64-byte aligned, by float16 scales [kv_heads, page_tokens, head_dim / 32]. "q4" has the
+    same scales behind nibbles [.., head_dim / 2]: byte i of a block of 32 channels holds channels i (low) and i + 16,
+    (nibble - 8) * scale each, of the head rotated by a Walsh-Hadamard transform (kernels/native/hadamard.h).
     `head_dim_v` 0: latent attention (MLA); K is the latent vector followed by the rotated key, there is no V.
     """
 

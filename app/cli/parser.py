@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from app.cli.numbers import number, whole_number
 from app.core.errors import UserError
 
-KV_TYPES = ("f32", "f16", "bf16", "q8")
+KV_TYPES = ("f32", "f16", "bf16", "q8", "q4")
 BACKENDS = ("cpu", "reference", "gpu", "fake")
 MODES = (
     "whole: read all at once; retrieve: look passages up; survey: read all of it part by part, with notes; "

@@ -76,7 +76,7 @@ _KV = (
     ("V state", "kv_type_v", "with another type everything is read again"),
 )
 REASONING = ("auto", "on", "off")
-KV_TYPES = ("f16", "bf16", "f32", "q8")
+KV_TYPES = ("f16", "bf16", "f32", "q8", "q4")
 
 
 class PreferencesDialog(QDialog):

@@ -16,8 +16,8 @@ from kernels.program import KvLayerLayout
 
 Floats = npt.NDArray[np.float32]
 
-_ITEM_TYPES: dict[str, str] = {"f32": "<f4", "f16": "<f2", "bf16": "<u2", "q8": "<i1"}
-_Q8_BLOCK = 32
+_ITEM_TYPES: dict[str, str] = {"f32": "<f4", "f16": "<f2", "bf16": "<u2", "q8": "<i1", "q4": "<u1"}
+_BLOCK = 32
 _ALIGNMENT = 64
 
 
@@ -55,8 +55,9 @@ class KvHalf:
 
     def _store(self, address: int, slots: slice, values: Floats) -> None:
         data = self._data(address)
-        if self.kind == "q8":
-            data[:, slots], self._scales(address)[:, slots] = _to_q8(values)
+        if self.kind in ("q8", "q4"):
+            pack = _to_q8 if self.kind == "q8" else _to_q4
+            data[:, slots], self._scales(address)[:, slots] = pack(values)
         elif self.kind == "bf16":
             data[:, slots] = _to_bf16(values)
         else:
@@ -65,20 +66,24 @@ class KvHalf:
 
     def _load(self, address: int, slots: slice) -> Floats:
         data = self._data(address)[:, slots]
-        if self.kind == "q8":
-            scales = self._scales(address)[:, slots].astype(np.float32)
-            return data.astype(np.float32) * scales.repeat(_Q8_BLOCK, axis=-1)
+        if self.kind in ("q8", "q4"):
+            scales = self._scales(address)[:, slots].astype(np.float32).repeat(_BLOCK, axis=-1)
+            return data.astype(np.float32) * scales if self.kind == "q8" else _rotated(_nibbles(data) * scales)
         if self.kind == "bf16":
             return (data.astype(np.uint32) << 16).view(np.float32)
         return data.astype(np.float32)
 
+    @property
+    def _items(self) -> int:
+        return self.channels // 2 if self.kind == "q4" else self.channels
+
     def _data(self, address: int) -> npt.NDArray[Any]:
-        return self._view(address + self.offset, self.channels, np.dtype(_ITEM_TYPES[self.kind]))
+        return self._view(address + self.offset, self._items, np.dtype(_ITEM_TYPES[self.kind]))
 
     def _scales(self, address: int) -> npt.NDArray[Any]:
-        behind = self.offset + self.heads * self.page_tokens * self.channels
+        behind = self.offset + self.heads * self.page_tokens * self._items
         aligned = -(-behind // _ALIGNMENT) * _ALIGNMENT
-        return self._view(address + aligned, self.channels // _Q8_BLOCK, np.dtype("<f2"))
+        return self._view(address + aligned, self.channels // _BLOCK, np.dtype("<f2"))
 
     def _view(self, address: int, width: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         shape = (self.heads, self.page_tokens, width)
@@ -103,10 +108,40 @@ def _to_bf16(values: Floats) -> npt.NDArray[np.uint16]:
 
 def _to_q8(values: Floats) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float16]]:
     """Blocks of 32 channels: f16 scale = largest magnitude / 127, int8 = value / stored scale."""
-    blocks = values.reshape(*values.shape[:-1], -1, _Q8_BLOCK)
+    blocks = values.reshape(*values.shape[:-1], -1, _BLOCK)
     with np.errstate(over="ignore"):
         scales = (np.abs(blocks).max(-1) / np.float32(127)).astype(np.float16)
     stored = scales.astype(np.float32)[..., None]
     inverse = np.divide(np.float32(1), stored, out=np.zeros_like(stored), where=stored > 0)
     quants = np.clip(np.rint(blocks * inverse), -127, 127).astype(np.int8)
     return quants.reshape(values.shape), scales
+
+
+def _to_q4(values: Floats) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16]]:
+    """Rotated blocks of 32 channels: f16 scale = largest magnitude / 7.5, nibble = value / stored scale + 8."""
+    blocks = _rotated(values).reshape(*values.shape[:-1], -1, _BLOCK)
+    with np.errstate(over="ignore"):
+        scales = (np.abs(blocks).max(-1) / np.float32(7.5)).astype(np.float16)
+    stored = scales.astype(np.float32)[..., None]
+    inverse = np.divide(np.float32(1), stored, out=np.zeros_like(stored), where=stored > 0)
+    quants = (np.clip(np.rint(blocks * inverse), -8, 7) + 8).astype(np.uint8)
+    packed = quants[..., :16] | quants[..., 16:] << 4
+    return packed.reshape(*values.shape[:-1], -1), scales
+
+
+def _nibbles(packed: npt.NDArray[np.uint8]) -> Floats:
+    blocks = packed.reshape(*packed.shape[:-1], -1, _BLOCK // 2)
+    wide = np.concatenate((blocks & 15, blocks >> 4), -1).astype(np.float32) - np.float32(8)
+    return wide.reshape(*packed.shape[:-1], -1)
+
+
+def _rotated(values: Floats) -> Floats:
+    """Walsh-Hadamard transform of each run of 2^k channels, 2^k the largest power of two that divides the head."""
+    channels = values.shape[-1]
+    run = channels & -channels
+    x, half = values.reshape(*values.shape[:-1], -1, run), 1
+    while half < run:
+        pairs = x.reshape(*x.shape[:-1], -1, 2, half)
+        x = np.stack((pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]), -2).reshape(x.shape)
+        half *= 2
+    return (x * np.float32(run**-0.5)).reshape(values.shape)

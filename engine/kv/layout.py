@@ -1,9 +1,9 @@
 """PageLayout: where the K and V of each layer lie inside a page's payload.
 
 Layout id 1: layers ordered by group (full attention, then sliding window), each layer K then V, all KV heads
-together as [kv_heads, tokens, head_dim]; "q8" is a plane of int8 followed by a plane of float16 scales
-[kv_heads, tokens, head_dim / 32]. Every plane and layer starts at a multiple of 64 bytes from the payload's
-start.
+together as [kv_heads, tokens, head_dim]; "q8" is a plane of int8 and "q4" one of nibbles, followed by a plane of
+float16 scales [kv_heads, tokens, head_dim / 32]. Every plane and layer starts at a multiple of 64 bytes from the
+payload's start.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ import numpy.typing as npt
 from engine.errors import EngineError
 from engine.messages import KvType
 from engine.models.spec import AttentionSpec, ModelSpec
+from kernels.encoding import MOST_ROTATED
 from kernels.program import KvLayerLayout
 
 LAYOUT_ID = 1
 PAGE_SIZES = (64, 128, 256)
 SMALLEST_LAYER_BYTES = 64 << 10  # reads of smaller chunks reach a third of the disk's bandwidth
 ALIGNMENT = 64
-Q8_BLOCK = 32
+KV_BLOCK = 32
 
 GroupKind = Literal["full", "window", "recurrent"]
 GROUP_KINDS: tuple[GroupKind, ...] = ("full", "window", "recurrent")
-_ELEMENT_BYTES: dict[str, int] = {"f32": 4, "f16": 2, "bf16": 2, "q8": 1}
+_ELEMENT_BYTES: dict[str, float] = {"f32": 4, "f16": 2, "bf16": 2, "q8": 1, "q4": 0.5}
+_BLOCK_TYPES = ("q8", "q4")
 
 
 @dataclass(frozen=True)
@@ -142,11 +144,17 @@ def _unplaced(attention: AttentionSpec, type_k: KvType, type_v: KvType) -> KvLay
     for kind, channels in ((type_k, attention.head_dim_k), (type_v, attention.head_dim_v)):
         if kind not in _ELEMENT_BYTES:
             raise EngineError(f"Unknown KV type {kind!r}.", f"Known: {', '.join(_ELEMENT_BYTES)}.")
-        if kind == "q8" and channels % Q8_BLOCK:
+        if kind in _BLOCK_TYPES and channels % KV_BLOCK:
             raise EngineError(
-                "KV type q8 does not fit this model.",
-                f"Its heads have {channels} channels, q8 needs a multiple of {Q8_BLOCK}.",
+                f"KV type {kind} does not fit this model.",
+                f"Its heads have {channels} channels, {kind} needs a multiple of {KV_BLOCK}.",
                 "Use f16.",
+            )
+        if kind == "q4" and (not attention.head_dim_v or channels > MOST_ROTATED):
+            raise EngineError(
+                "KV type q4 does not fit this model.",
+                f"It rotates heads of at most {MOST_ROTATED} channels, and no latent rows.",
+                "Use q8.",
             )
     return KvLayerLayout(0, 0, attention.kv_heads, attention.head_dim_k, attention.head_dim_v, type_k, type_v)
 
@@ -158,10 +166,10 @@ def _group_of(attention: AttentionSpec) -> tuple[GroupKind, int]:
 
 
 def _half_planes(kind: str, offset: int, heads: int, channels: int, tokens: int) -> Iterator[Plane]:
-    data = Plane(offset, heads, channels * _ELEMENT_BYTES[kind])
+    data = Plane(offset, heads, int(channels * _ELEMENT_BYTES[kind]))
     yield data
-    if kind == "q8":
-        yield Plane(_align(offset + heads * tokens * data.row_bytes), heads, channels // Q8_BLOCK * 2)
+    if kind in _BLOCK_TYPES:
+        yield Plane(_align(offset + heads * tokens * data.row_bytes), heads, channels // KV_BLOCK * 2)
 
 
 def _planes(layer: KvLayerLayout, tokens: int) -> Iterator[Plane]:

@@ -4,6 +4,7 @@
 #include "attention_softmax.h"
 #include "attention_tiles.h"
 #include "carver.h"
+#include "hadamard.h"
 #if defined(__AVX512BF16__)
 #include "attention_bf16.h"
 #endif
@@ -16,7 +17,7 @@ PK_BEGIN
 enum Form { kFloats, kPairs, kBytes };
 
 #if defined(__AVX512VNNI__)
-static inline bool byte_plane(const KvPlane& plane) { return plane.type == kKvQ8; }
+static inline bool byte_plane(const KvPlane& plane) { return plane.type == kKvQ8 || plane.type == kKvQ4; }
 #else
 static inline bool byte_plane(const KvPlane&) { return false; }
 #endif
@@ -125,13 +126,18 @@ static void prepare_queries(const AttentionArgs& args, const AttentionUnit& unit
     for (int r = 0; r < unit.rows * group; r++) {
         const float* q = args.q + (size_t)(unit.row + r / group) * args.q_stride +
                          ((size_t)unit.kv_head * group + r % group) * dim;
+        float* out = ws.queries + (size_t)r * dim;
+        if (args.k.type == kKvQ4) {
+            __builtin_memcpy(out, q, (size_t)dim * 4);
+            rotate_head(out, dim);
+            q = out;
+        }
 #if defined(__AVX512VNNI__)
         if (key_form(args.k) == kBytes) {
             byte_queries(ByteQueries{ws.query_bytes, ws.query_meta, dim}, r, q, factor);
             continue;
         }
 #endif
-        float* out = ws.queries + (size_t)r * dim;
         for (int i = 0; i < dim; i++) out[i] = q[i] * factor;
 #if defined(__AVX512BF16__)
         if (key_form(args.k) == kPairs) narrow(out, dim, ws.query_pairs + r * query_pairs(args));
@@ -328,6 +334,7 @@ static void write_out(const AttentionArgs& args, const AttentionUnit& unit, int 
     const float inverse = factor / denominator;
     float* out = args.out + (size_t)(unit.row + query / group) * args.out_stride + (size_t)head * dim;
     for (int d = 0; d < dim; d++) out[d] = total[d] * inverse;
+    if (args.v.type == kKvQ4) rotate_head(out, dim);
 }
 
 void clear_totals(float* total, int queries, int width) {

@@ -1,4 +1,4 @@
-// Attention over q8 keys and values in exact integers. Scores: queries rounded to int8 per 32 channels, one scaled sum per
+// Attention over q8 and q4 keys and values in exact integers. Scores: queries rounded to int8 per 32 channels, one scaled sum per
 // block, blocks ascending. Values: weight x scale of the value's block as 14 bits in two planes of 7, relative to the
 // largest of the query and partition; sums of a partition are exact, so their order is free.
 #pragma once
@@ -40,6 +40,19 @@ static inline void byte_scales(const uint8_t* page, const KvPlane& plane, size_t
         vstore(out + b * stride, load_halves(Strip{(const uint8_t*)scales, (size_t)stored * 2}, (size_t)b * 2));
 }
 
+// A strip of 16 q4 keys: nibbles - 8 as bytes + 128.
+static void nibble_keys(const uint8_t* page, const KvPlane& plane, size_t row, uint8_t* tile) {
+    const size_t bytes = (size_t)plane.row_channels / 2;
+    const Strip strip = {page + plane.offset + row * bytes, bytes};
+    prefetch_rows(page, plane, row, kStripRows, 1);
+    for (int c = 0; c < plane.head_dim; c += kBlock, tile += 512) {
+        __m512i packed[4], bytes8[8];
+        load_dwords(strip, (size_t)c / 2, packed);
+        split_nibbles(packed, bytes8);
+        for (int j = 0; j < 8; j++) _mm512_storeu_si512(tile + 64 * j, _mm512_add_epi8(bytes8[j], _mm512_set1_epi8(120)));
+    }
+}
+
 // Keys to strips of 16: tile[strip][dim / 4][16][4], bytes + 128, then scales [block][kTileTokens]. Rows that no query
 // sees are read as they are: their scores get masked.
 static void byte_keys(const uint8_t* page, const KvPlane& plane, size_t row, uint8_t* tile) {
@@ -47,13 +60,18 @@ static void byte_keys(const uint8_t* page, const KvPlane& plane, size_t row, uin
     const __m512i flip = _mm512_set1_epi8((char)0x80);
     float* scales = (float*)(tile + (size_t)kTileTokens * dim);
     for (int first = 0; first < kTileTokens; first += kStripRows) {
-        const Strip strip = {page + plane.offset + (row + first) * plane.row_channels, (size_t)plane.row_channels};
-        prefetch_rows(page, plane, row + first, kStripRows, 1);
-        for (int c = 0; c < dim; c += 16, tile += 256) {
-            __m512i groups[4];
-            load_dwords(strip, (size_t)c, groups);
-            for (int j = 0; j < 4; j++) _mm512_storeu_si512(tile + 64 * j, _mm512_xor_si512(groups[j], flip));
+        if (plane.type == kKvQ4) nibble_keys(page, plane, row + first, tile);
+        else {
+            const Strip strip = {page + plane.offset + (row + first) * plane.row_channels, (size_t)plane.row_channels};
+            prefetch_rows(page, plane, row + first, kStripRows, 2);
+            for (int c = 0; c < dim; c += 16) {
+                __m512i groups[4];
+                load_dwords(strip, (size_t)c, groups);
+                for (int j = 0; j < 4; j++)
+                    _mm512_storeu_si512(tile + 16 * c + 64 * j, _mm512_xor_si512(groups[j], flip));
+            }
         }
+        tile += (size_t)kStripRows * dim;
         byte_scales(page, plane, row + first, scales + first, kTileTokens);
     }
 }
@@ -130,18 +148,34 @@ PK_INLINE void interleave_rows(__m512i r[4]) {
     r[3] = _mm512_shuffle_i32x4(t1, t3, 0xdd);
 }
 
+PK_INLINE __m512i load_bytes(const uint8_t* p, int channels) {
+    if (channels == 64) return _mm512_loadu_si512(p);
+    return _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i*)p));
+}
+
+PK_INLINE __m512i load_nibbles(const uint8_t* p, int channels) {
+    const __m256i packed = channels == 64 ? _mm256_loadu_si256((const __m256i*)p)
+                                          : _mm256_zextsi128_si256(_mm_loadu_si128((const __m128i*)p));
+    const __m512i twice = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 1, 0, 1, 2, 3, 2, 3), _mm512_castsi256_si512(packed));
+    const __m512i high = _mm512_mask_srli_epi16(twice, 0xff00ff00u, twice, 4);
+    return _mm512_sub_epi8(_mm512_and_si512(high, _mm512_set1_epi8(15)), _mm512_set1_epi8(8));
+}
+
 // Values to tile[kTileTokens / 4][dim][4].
 static void byte_values(const uint8_t* page, const KvPlane& plane, size_t row, uint8_t* tile) {
     const int dim = plane.head_dim;
-    const uint8_t* data = page + plane.offset + row * plane.row_channels;
+    const bool nibbles = plane.type == kKvQ4;
+    const size_t bytes = nibbles ? plane.row_channels / 2 : plane.row_channels;
+    const uint8_t* data = page + plane.offset + row * bytes;
     for (int t = 0; t < kTileTokens; t += 4, tile += 4 * (size_t)dim) {
-        prefetch_rows(page, plane, row + t, 4, 1);
+        prefetch_rows(page, plane, row + t, 4, nibbles ? 1 : 2);
         for (int c = 0; c < dim; c += 64) {
             const int left = imin(64, dim - c);
-            const __mmask64 mask = left == 64 ? ~0ull : (1ull << left) - 1;
             __m512i r[4];
-            for (int i = 0; i < 4; i++)
-                r[i] = _mm512_maskz_loadu_epi8(mask, data + (size_t)(t + i) * plane.row_channels + c);
+            for (int i = 0; i < 4; i++) {
+                const uint8_t* from = data + (t + i) * bytes;
+                r[i] = nibbles ? load_nibbles(from + c / 2, left) : load_bytes(from + c, left);
+            }
             interleave_rows(r);
             for (int i = 0; i < left / 16; i++) _mm512_storeu_si512(tile + 4 * (size_t)(c + 16 * i), r[i]);
         }

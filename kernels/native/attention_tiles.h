@@ -111,10 +111,12 @@ static inline void multiply(const Product& p, int m, int n) {
 
 // Pages are read nearly in order: the rows that come kAhead rows later are asked for, into L2 (L1 has too few miss
 // buffers), a few at a time: a burst of requests is worth nothing.
-static inline void prefetch_rows(const uint8_t* page, const KvPlane& plane, size_t row, int rows, int bytes) {
+// half_bytes: bytes of two channels.
+static inline void prefetch_rows(const uint8_t* page, const KvPlane& plane, size_t row, int rows, int half_bytes) {
     constexpr int kAhead = 96;
-    const uint8_t* p = page + plane.offset + (row + kAhead) * plane.row_channels * bytes;
-    for (int at = 0; at < rows * plane.row_channels * bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
+    const size_t bytes = (size_t)plane.row_channels * half_bytes / 2;
+    const uint8_t* p = page + plane.offset + (row + kAhead) * bytes;
+    for (size_t at = 0; at < rows * bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
 }
 
 template <int TYPE>
@@ -125,7 +127,12 @@ static inline vf load_stored(const uint8_t* page, const KvPlane& plane, size_t r
     if (TYPE == kKvF16) return vload_half((const uint16_t*)data + at);
     if (TYPE == kKvBF16) return vload_bf16((const uint16_t*)data + at);
     const uint16_t* scales = (const uint16_t*)(page + plane.scale_offset) + row * (plane.row_channels / kBlock);
-    return vmul(vload_i8((const int8_t*)data + at), vset(half_to_float(scales[d / kBlock])));
+    const vf scale = vset(half_to_float(scales[d / kBlock]));
+    if (TYPE == kKvQ8) return vmul(vload_i8((const int8_t*)data + at), scale);
+    int8_t values[W];
+    const uint8_t* nibbles = data + (at - d % kBlock) / 2 + d % 16;
+    for (int i = 0; i < W; i++) values[i] = (int8_t)((d % kBlock < 16 ? nibbles[i] & 15 : nibbles[i] >> 4) - 8);
+    return vmul(vload_i8(values), scale);
 }
 
 template <int TYPE>
@@ -134,7 +141,7 @@ static inline float load_one(const uint8_t* page, const KvPlane& plane, size_t r
     const size_t at = row * plane.row_channels + d;
     if (TYPE == kKvF32) return ((const float*)data)[at];
     if (TYPE == kKvF16) return half_to_float(((const uint16_t*)data)[at]);
-    return bf16_to_float(((const uint16_t*)data)[at]);  // q8 head widths are multiples of 32
+    return bf16_to_float(((const uint16_t*)data)[at]);  // q8 and q4 head widths are multiples of 32
 }
 
 // Rows [row, row + tokens) transposed to tile[head_dim][kTileTokens]; the other columns become zero.
@@ -175,6 +182,7 @@ static inline void key_tile(const uint8_t* page, const KvPlane& plane, size_t ro
     if (plane.type == kKvF32) load_keys<kKvF32>(page, plane, row, tokens, tile);
     else if (plane.type == kKvF16) load_keys<kKvF16>(page, plane, row, tokens, tile);
     else if (plane.type == kKvBF16) load_keys<kKvBF16>(page, plane, row, tokens, tile);
+    else if (plane.type == kKvQ4) load_keys<kKvQ4>(page, plane, row, tokens, tile);
     else load_keys<kKvQ8>(page, plane, row, tokens, tile);
 }
 
@@ -183,6 +191,7 @@ static inline void value_tile(const uint8_t* page, const KvPlane& plane, size_t 
     if (plane.type == kKvF32) load_values<kKvF32>(page, plane, row, tokens, tile, width);
     else if (plane.type == kKvF16) load_values<kKvF16>(page, plane, row, tokens, tile, width);
     else if (plane.type == kKvBF16) load_values<kKvBF16>(page, plane, row, tokens, tile, width);
+    else if (plane.type == kKvQ4) load_values<kKvQ4>(page, plane, row, tokens, tile, width);
     else load_values<kKvQ8>(page, plane, row, tokens, tile, width);
 }
 PK_END

@@ -17,7 +17,7 @@ enum GgmlType : int32_t {
     kIQ2_S = 22, kIQ4_XS = 23, kIQ1_M = 29, kBF16 = 30, kTQ1_0 = 34, kTQ2_0 = 35, kMXFP4 = 39, kNVFP4 = 40, kQ1_0 = 41,
     kQ2_0 = 42
 };
-enum KvType : int32_t { kKvF32 = 0, kKvF16 = 1, kKvBF16 = 2, kKvQ8 = 3 };
+enum KvType : int32_t { kKvF32 = 0, kKvF16 = 1, kKvBF16 = 2, kKvQ8 = 3, kKvQ4 = 4 };
 enum RopeKind : int32_t { kRopeNorm = 1, kRopeNeox = 2 };
 constexpr int kMaxExperts = 1024;
 
@@ -70,7 +70,7 @@ struct RouteArgs {
 
 struct KvPlane {             // K or V of one layer inside a page
     size_t offset;
-    size_t scale_offset;     // q8 only
+    size_t scale_offset;     // q8 and q4
     int32_t type;
     int32_t heads;
     int32_t head_dim;

@@ -7,7 +7,7 @@ import torch
 from kernels.attention.cpu import attention
 from kernels.attention.reference import attention as reference
 from kernels.kv_write.cpu import kv_write
-from kernels.kv_write.reference import stored
+from kernels.kv_write.reference import rotated, stored
 from kernels.single import How
 from tests.kernels.kv_cases import Pages, layout
 
@@ -20,7 +20,7 @@ def normal(*shape: int, seed: int) -> np.ndarray:
 
 def narrow(isa: str, *types: str) -> tuple[str, str]:
     """How this level multiplies K and V: "bf16", "int8", or as floats."""
-    k, v = ("int8" if kind == "q8" and isa.startswith("avx512") else "" for kind in types)
+    k, v = ("int8" if kind in ("q8", "q4") and isa.startswith("avx512") else "" for kind in types)
     if isa == "avx512bf16":
         k, v = "bf16" if types[0] == "bf16" else k, "bf16" if types[1] in ("f16", "bf16") else v
     return k, v
@@ -41,7 +41,7 @@ def written(tokens: int, heads: int, dim_k: int, dim_v: int, types: tuple[str, s
     return pages
 
 
-@pytest.mark.parametrize("kv_type", ["f32", "f16", "bf16", "q8"])
+@pytest.mark.parametrize("kv_type", ["f32", "f16", "bf16", "q8", "q4"])
 def test_stored_values_round_once(isa: str, kv_type: str) -> None:
     tokens, heads, dim = 100, 3, 32
     layer = layout(heads, dim, dim, kv_type, "f32", PAGE)
@@ -92,7 +92,7 @@ def test_matches_reference(
         check(got, wanted, narrowed, f"{window} {cap}")
 
 
-@pytest.mark.parametrize("types", [("bf16", "bf16"), ("q8", "q8"), ("q8", "f16"), ("f16", "q8")])
+@pytest.mark.parametrize("types", [("bf16", "bf16"), ("q8", "q8"), ("f16", "q8"), ("q4", "q4"), ("q8", "q4")])
 @pytest.mark.parametrize(
     ("dim_k", "dim_v", "heads", "start", "rows"),
     [(64, 32, 4, 60, 30), (32, 96, 14, 480, 70), (160, 64, 2, 600, 1), (256, 128, 6, 600, 5), (64, 64, 6, 500, 40)],
@@ -104,6 +104,8 @@ def test_other_storage_types(
     k, v = pages.read(0, start + rows)
     q = normal(rows, heads * dim_k, seed=5)
     shaped = torch.from_numpy(q).reshape(rows, heads, dim_k)
+    if types[0] == "q4":  # the product is taken between rotated heads
+        shaped, k = rotated(shaped), rotated(k)
     narrowed = narrow(isa, *types)
     for window, cap in [(0, 0.0), (77, 0.0), (0, 3.0)]:
         wanted = reference(shaped, k, v, start, 0.125, window, cap, narrow=narrowed)
@@ -111,7 +113,7 @@ def test_other_storage_types(
         check(got, wanted.reshape(rows, -1).numpy(), narrowed)
 
 
-@pytest.mark.parametrize(("window", "kv_type"), [(0, "f16"), (130, "f16"), (0, "q8")])
+@pytest.mark.parametrize(("window", "kv_type"), [(0, "f16"), (130, "f16"), (0, "q8"), (0, "q4")])
 def test_a_row_does_not_depend_on_its_batch(isa: str, window: int, kv_type: str) -> None:
     tokens, heads, dim = 1090, 6, 32
     pages = written(tokens, 2, dim, dim, (kv_type, kv_type), How(isa=isa))

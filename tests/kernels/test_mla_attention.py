@@ -62,7 +62,7 @@ def build(tokens: int, name: str, kv_type: str, transposed: bool, isa: str, rope
 
 
 def narrow(isa: str, kv_type: str) -> bool:
-    """Whether latent rows are multiplied as bfloat16 or int8; as coarse as the int8 activations of quantised weights."""
+    """Whether latent rows are multiplied as bfloat16 or int8: as coarse as the activations of quantised weights."""
     return (isa == "avx512bf16" and kv_type != "f32") or (isa.startswith("avx512") and kv_type == "q8")
 
 

@@ -13,7 +13,7 @@ from engine.kv.layout import PageLayout, copy_rows
 from engine.messages import KvType
 from tests.engine.kv.small import small_spec
 
-TYPES: tuple[KvType, ...] = ("f32", "f16", "bf16", "q8")
+TYPES: tuple[KvType, ...] = ("f32", "f16", "bf16", "q8", "q4")
 
 
 @pytest.mark.parametrize(
