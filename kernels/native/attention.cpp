@@ -367,11 +367,10 @@ void attend(const AttentionArgs& args, const AttentionUnit& unit, uint8_t* scrat
 // unit.partial: the partials of partitions [first, last), one after the other; the first one becomes the total.
 void merge_partials(const AttentionArgs& args, const AttentionUnit& unit, int first, int last) {
     const int queries = unit.rows * group_of(args), row = value_width(args) + 2;
-    const size_t step = partial_floats(args, unit.rows);
     for (int q = 0; q < queries; q++) {
         float* total = unit.partial + (size_t)q * row;
         for (int part = first + 1; part < last; part++)
-            merge(total, unit.partial + (part - first) * step + (size_t)q * row, row - 2);
+            merge(total, unit.partial + (part - first) * unit.partial_step + (size_t)q * row, row - 2);
         write_out(args, unit, q, total);
     }
 }

@@ -30,6 +30,12 @@ struct RowRun {              // consecutive rows
     int rows;
 };
 
+struct RowGroup {            // neighbouring sequences of one row each whose first `parts` partitions are the same pages
+    int first;
+    int sequences;
+    int parts;
+};
+
 struct AttentionPlan {
     std::vector<AttentionUnit> units;
     std::vector<AttentionUnit> merges;
@@ -63,6 +69,13 @@ private:
     void activate(const Phase& phase);
     void activate_attention(const Phase& phase);
     AttentionPlan build_attention(const Op& op);
+    const uint64_t* pages_of(int sequence) const {
+        return batch_.pages + static_cast<size_t>(sequence) * batch_.max_pages;
+    }
+    int shared_parts(int a, int b) const;
+    RowGroup sharing(const Op& op, int first, int most) const;
+    void add_parts(AttentionUnit unit, int from, int heads, size_t partials, size_t head_floats, AttentionPlan& plan);
+    void add_group(const Op& op, const RowGroup& group, AttentionPlan& plan);
     void add_block(const Op& op, int sequence, int row, int rows, AttentionPlan& plan, bool split);
     void place_partials();
     void reserve_quant(const Op& op, int rows);

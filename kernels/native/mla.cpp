@@ -202,7 +202,7 @@ static void attend_expanded(const MlaArgs& args, const MlaUnit& unit, int head, 
         if (position + rows <= part * kPartition) continue;
         // Every partition lies in the one page: its entry is number `part` of the list.
         const auto list = (const uint64_t*)((uintptr_t)pages - (uintptr_t)part * sizeof(uint64_t));
-        const AttentionUnit block = {list, unit.row + row, rows, position, 0, part, part + 1, nullptr};
+        const AttentionUnit block = {list, unit.row + row, rows, position, 0, part, part + 1, nullptr, 0};
         attend_part(one, block, part, space.totals + ((size_t)head * unit.rows + row) * row_floats, space.rest);
     }
 }
@@ -226,7 +226,7 @@ void mla_prompt(const MlaArgs& args, const MlaUnit& unit, uint8_t* scratch) {
         }
     }
     for (int h = 0; h < unit.heads; h++) {
-        const AttentionUnit rows = {nullptr, unit.row, unit.rows, unit.position, 0, 0, 0, nullptr};
+        const AttentionUnit rows = {nullptr, unit.row, unit.rows, unit.position, 0, 0, 0, nullptr, 0};
         write_totals(mla_head_attention(args, unit.head + h), rows, space.totals + (size_t)h * unit.rows * row_floats);
     }
 }

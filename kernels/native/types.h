@@ -91,7 +91,8 @@ struct AttentionArgs {
     const float* sinks;
 };
 
-// Consecutive rows of one sequence against one K/V head, partitions [part_begin, part_end).
+// Consecutive rows of one sequence against one K/V head, partitions [part_begin, part_end); or one partition of pages that
+// several sequences share, rows of all of them behind it.
 struct AttentionUnit {
     const uint64_t* pages;
     int row;                 // first batch row
@@ -99,7 +100,8 @@ struct AttentionUnit {
     int position;            // of the first row
     int kv_head;
     int part_begin, part_end;
-    float* partial;          // null: write the output rows; else [queries][padded V width + 2] per partition
+    float* partial;          // null: write the output rows; else [queries][padded V width + 2] per partition,
+    size_t partial_step;     // that many floats apart
 };
 
 struct MlaArgs {

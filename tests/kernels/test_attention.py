@@ -147,3 +147,25 @@ def test_other_sequences_do_not_matter(isa: str) -> None:
         alone = attention(rows, layer, PAGE, one.batch([count], [start]), 4, 0.25, how=How(1, isa))
         assert np.array_equal(together[at : at + count], alone)
         at += count
+
+
+@pytest.mark.parametrize("kv_type", ["f16", "q8", "q4"])
+@pytest.mark.parametrize("window", [0, 300])
+def test_shared_pages_are_read_for_all_and_change_nothing(isa: str, kv_type: str, window: int) -> None:
+    layer = layout(2, 32, 32, kv_type, kv_type, PAGE)
+    lengths, shared = [1090, 1090, 700, 1500, 40, 1300], [0, 17, 12, 16, 0, 0]
+    pages = Pages.make(layer, PAGE, len(lengths), 1500)
+    for sequence, length in enumerate(lengths):
+        pages.table[sequence, : shared[sequence]] = pages.table[0, : shared[sequence]]
+        one = Pages(layer, PAGE, pages.raw, pages.table[sequence : sequence + 1])
+        kept = shared[sequence] * PAGE
+        k, v = normal(length - kept, 64, seed=sequence), normal(length - kept, 64, seed=10 + sequence)
+        kv_write(k, v, layer, PAGE, one.batch([length - kept], [kept]), How(isa=isa))
+    q, starts = normal(len(lengths), 6 * 32, seed=7), [length - 1 for length in lengths]
+    batch = pages.batch([1] * len(lengths), starts)
+    together = attention(q, layer, PAGE, batch, 6, 0.25, window, how=How(2, isa))
+    for sequence, start in enumerate(starts):
+        one = Pages(layer, PAGE, pages.raw, pages.table[sequence : sequence + 1])
+        row = q[sequence : sequence + 1]
+        alone = attention(row, layer, PAGE, one.batch([1], [start]), 6, 0.25, window, how=How(1, isa))
+        assert np.array_equal(together[sequence : sequence + 1], alone), sequence
