@@ -153,7 +153,7 @@ def test_other_sequences_do_not_matter(isa: str) -> None:
 @pytest.mark.parametrize("window", [0, 300])
 def test_shared_pages_are_read_for_all_and_change_nothing(isa: str, kv_type: str, window: int) -> None:
     layer = layout(2, 32, 32, kv_type, kv_type, PAGE)
-    lengths, shared = [1090, 1090, 700, 1500, 40, 1300], [0, 17, 12, 16, 0, 0]
+    lengths, shared = [1090, 1090, 700, 1500, 40, 1300], [0, 17, 10, 16, 0, 0]
     pages = Pages.make(layer, PAGE, len(lengths), 1500)
     for sequence, length in enumerate(lengths):
         pages.table[sequence, : shared[sequence]] = pages.table[0, : shared[sequence]]
