@@ -98,7 +98,7 @@ void Executor::activate(const Phase& phase) {
 
 // Units that a thread takes at once: neighbours in memory where few tokens make reading the work.
 int Executor::grain(int units, int rows) const {
-    return rows > kGroupTokens ? 1 : std::clamp(units / (pool_.threads() * 8), 1, 16);
+    return rows > kGroupTokens ? kStripsAtOnce : std::clamp(units / (pool_.threads() * 8), 1, 16);
 }
 
 // Sizes the phases that depend on the routing, which is known by now.
@@ -175,22 +175,32 @@ void Executor::work(int thread) {
     }
 }
 
+// Takes up to `grain` units, fewer towards the end, so that all threads finish together. False: none are left.
+bool Executor::take_units(const Active& active, int& first, int& last) {
+    first = next_.load(std::memory_order_relaxed);
+    do {
+        if (first >= active.units) return false;
+        const int share = (active.units - first) / (2 * pool_.threads());
+        last = first + std::clamp(share, 1, active.grain);
+    } while (!next_.compare_exchange_weak(first, last, std::memory_order_relaxed));
+    return true;
+}
+
 void Executor::run_units(const Active& active, int thread) {
-    for (;;) {
-        const int first = next_.fetch_add(active.grain, std::memory_order_relaxed);
-        if (first >= active.units) return;
-        const int last = std::min(first + active.grain, active.units);
-        for (int unit = first; unit < last; unit++) {
-            if (cancelled()) return;
-            run_unit(active, unit, thread);
+    int first, last;
+    while (!cancelled() && take_units(active, first, last)) {
+        if (active.phase->kind == Phase::Linears) {
+            run_linears(*active.phase, first, last, thread);
+            continue;
         }
+        for (int unit = first; unit < last && !cancelled(); unit++) run_unit(active, unit, thread);
     }
 }
 
 void Executor::run_unit(const Active& active, int unit, int thread) {
     switch (active.phase->kind) {
         case Phase::Rows: run_rows(*active.phase, unit); break;
-        case Phase::Linears: run_linear(*active.phase, unit, thread); break;
+        case Phase::Linears: run_linears(*active.phase, unit, unit + 1, thread); break;
         case Phase::Attend:
             kernels_->attend(attention_args(active.phase->ops[0]), active.attention->units[unit],
                              scratch_[thread].data());
@@ -239,15 +249,14 @@ LinearArgs Executor::linear_args(const Op& op, int rows) const {
                       out.data(), out.stride, bias, op.scale, op.flag != 0, rows};
 }
 
-void Executor::run_linear(const Phase& phase, int unit, int thread) {
+// Strips [first, last) of a phase's matrices, one matrix after the other.
+void Executor::run_linears(const Phase& phase, int first, int last, int thread) {
     const int rows = phase.on_outputs ? batch_.outputs : batch_.rows;
+    int before = 0;
     for (const Op& op : phase.ops) {
-        const int count = strips(op);
-        if (unit < count) {
-            kernels_->linear_strip(linear_args(op, rows), unit, scratch_[thread].data());
-            return;
-        }
-        unit -= count;
+        const int count = strips(op), begin = std::max(first - before, 0), end = std::min(last - before, count);
+        if (begin < end) kernels_->linear_strips(linear_args(op, rows), begin, end - begin, scratch_[thread].data());
+        before += count;
     }
 }
 

@@ -85,6 +85,7 @@ private:
     void reserve_scratch();
     int strips(const Op& op) const;
     void work(int thread);
+    bool take_units(const Active& active, int& first, int& last);
     void run_units(const Active& active, int thread);
     void run_unit(const Active& active, int unit, int thread);
     void advance(int next);
@@ -100,7 +101,7 @@ private:
     void close_experts(const Op& op, int strip, uint8_t* scratch);
     void run_experts(const Phase& phase, int unit, int thread);
     size_t expert_scratch(const Op& op) const;
-    void run_linear(const Phase& phase, int unit, int thread);
+    void run_linears(const Phase& phase, int first, int last, int thread);
     void rope_rows(const Op& op, int row);
     void write_kv(const Op& op, int row);
     LinearArgs linear_args(const Op& op, int rows) const;

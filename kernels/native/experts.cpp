@@ -103,7 +103,7 @@ void Executor::expert_strip(const TensorView& weight, const float* src, size_t s
                             const float* bias, int pairs, int strip, float* out, uint8_t* scratch) const {
     const LinearArgs args = {weight, src, stride, quant.data, quant.meta, quant.halves,
                              out - static_cast<ptrdiff_t>(strip) * kStripRows, kStripRows, bias, 1.0f, false, pairs};
-    kernels_->linear_strip(args, strip, scratch);
+    kernels_->linear_strips(args, strip, 1, scratch);
 }
 
 void Executor::open_expert(const Op& op, const ExpertRun& run, int strip, uint8_t* scratch) {

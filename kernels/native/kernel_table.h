@@ -26,7 +26,7 @@ struct KernelTable {
     void (*route)(const RouteArgs&, const float* logits, float* out);
     void (*softcap)(float* values, int n, float cap);
     void (*quantise)(const float* src, size_t stride, int cols, QuantGroup);
-    void (*linear_strip)(const LinearArgs&, int strip, uint8_t* scratch);
+    void (*linear_strips)(const LinearArgs&, int first, int count, uint8_t* scratch);
     void (*attend)(const AttentionArgs&, const AttentionUnit&, uint8_t* scratch);
     void (*merge_partials)(const AttentionArgs&, const AttentionUnit&, int first_part, int last_part);
     size_t (*mla_scratch)(const MlaArgs&, int rows, int heads);

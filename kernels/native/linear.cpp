@@ -8,12 +8,14 @@ bool supports(int ggml_type) {
 }
 
 size_t linear_scratch(int cols, int) {
-    // The int8 tile with scales and minima (24 bytes a channel) and a copy of a partial strip, or four widened rows.
-    return align64((size_t)cols * 42 + 256);
+    const size_t widened = (size_t)cols * 16 + 256;  // four rows of a float matrix
+    return align64(widened > quant_scratch(cols) ? widened : quant_scratch(cols));
 }
 
-void linear_strip(const LinearArgs& args, int strip, uint8_t* scratch) {
-    if (quantised(args.weight.type)) linear_quant_strip(args, strip, scratch);
-    else linear_float_strip(args, strip, scratch);
+void linear_strips(const LinearArgs& args, int first, int count, uint8_t* scratch) {
+    if (quantised(args.weight.type)) return linear_quant_strips(args, first, count, scratch);
+    for (int strip = first; strip < first + count; strip++) linear_float_strip(args, strip, scratch);
 }
+
+void linear_strip(const LinearArgs& args, int strip, uint8_t* scratch) { linear_strips(args, strip, 1, scratch); }
 PK_END

@@ -111,6 +111,11 @@ static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Res
 PK_END
 #include "dot_halves.h"
 PK_BEGIN
+constexpr int kTokensAtOnce = 64;
+
+// So many strips that their tiles leave room in L2.
+static int strips_at_once(int cols) { return imax(1, imin(kStripsAtOnce, 16384 / cols)); }
+
 typedef void (*DotGroup)(const Tile&, int, const QuantGroup&, Results);
 
 template <ByteKind KIND>
@@ -135,12 +140,18 @@ static DotGroup dot_for(const TileFormat& format, int tokens) {
     return dot_for_tokens<kInt8>(tokens);
 }
 
-static void finish_row(const LinearArgs& args, int token, int row, int rows, const float* sums) {
+// One row at a time is rounded as W rows are: sum + bias, scaled, then added to what is there.
+static void finish_token(const LinearArgs& args, int token, int row, int rows, const float* sums) {
     float* out = args.out + (size_t)token * args.out_stride + row;
-    for (int r = 0; r < rows; r++) {
-        float value = args.bias ? sums[r] + args.bias[row + r] : sums[r];
-        value *= args.scale;
-        out[r] = args.accumulate ? out[r] + value : value;
+    const vf scale = vset(args.scale);
+    for (int r = 0; r < rows; r += W) {
+        const int n = imin(W, rows - r);
+        vf value = vload(sums + r);
+        if (args.bias) value = vadd(value, n == W ? vload(args.bias + row + r) : vload_n(args.bias + row + r, n));
+        value = vmul(value, scale);
+        if (args.accumulate) value = vadd(n == W ? vload(out + r) : vload_n(out + r, n), value);
+        if (n == W) vstore(out + r, value);
+        else vstore_n(out + r, value, n);
     }
 }
 
@@ -161,20 +172,60 @@ static QuantGroup group_at(const LinearArgs& args, int token) {
                       imin(kGroupTokens, args.rows - token)};
 }
 
-void linear_quant_strip(const LinearArgs& args, int strip, uint8_t* scratch) {
-    const TileFormat* format = tile_format(args.weight.type);
-    const int cols = args.weight.cols, blocks = cols / kBlock;
-    const int first = strip * kStripRows, rows = imin(kStripRows, args.weight.rows - first);
-    const Tile tile = {scratch, (float*)(scratch + (size_t)16 * cols), (float*)(scratch + (size_t)20 * cols)};
-    const Strip source = whole_strip(args.weight, first, rows, scratch + (size_t)24 * cols);
-    const bool direct = format->few && args.rows <= kGroupTokens;
-    if (!direct) unpack_strip(*format, source, blocks, tile);
-    for (int token = 0; token < args.rows; token += kGroupTokens) {
-        const QuantGroup group = group_at(args, token);
+namespace {
+struct StripRange {
+    const LinearArgs& args;
+    const TileFormat& format;
+    uint8_t* tiles;   // one after the other
+    uint8_t* copy;    // of a partial strip
+    int cols() const { return args.weight.cols; }
+    int rows_of(int strip) const { return imin(kStripRows, args.weight.rows - strip * kStripRows); }
+    Strip source(int strip) const { return whole_strip(args.weight, strip * kStripRows, rows_of(strip), copy); }
+    Tile tile(int i) const {
+        uint8_t* at = tiles + (size_t)i * 24 * cols();
+        return Tile{at, (float*)(at + (size_t)16 * cols()), (float*)(at + (size_t)20 * cols())};
+    }
+};
+}  // namespace
+
+// Straight from the file's bytes.
+static void few_tokens_strip(const StripRange& range, int strip) {
+    const QuantGroup group = group_at(range.args, 0);
+    alignas(64) Results results;
+    range.format.few[group.tokens - 1](range.source(strip), range.cols() / kBlock, group, results);
+    for (int i = 0; i < group.tokens; i++)
+        finish_token(range.args, i, strip * kStripRows, range.rows_of(strip), results[i]);
+}
+
+static void dot_tokens(const StripRange& range, const Tile& tile, int strip, int token, int last) {
+    for (; token < last; token += kGroupTokens) {
+        const QuantGroup group = group_at(range.args, token);
         alignas(64) Results results;
-        if (direct) format->few[group.tokens - 1](source, blocks, group, results);
-        else dot_for(*format, group.tokens)(tile, blocks, group, results);
-        for (int i = 0; i < group.tokens; i++) finish_row(args, token + i, first, rows, results[i]);
+        dot_for(range.format, group.tokens)(tile, range.cols() / kBlock, group, results);
+        for (int i = 0; i < group.tokens; i++)
+            finish_token(range.args, token + i, strip * kStripRows, range.rows_of(strip), results[i]);
+    }
+}
+
+// Tiles of some strips stay in L2, and so do the activations of some tokens that meet them all.
+static void tiled_strips(const StripRange& range, int first, int count) {
+    for (int i = 0; i < count; i++)
+        unpack_strip(range.format, range.source(first + i), range.cols() / kBlock, range.tile(i));
+    for (int token = 0; token < range.args.rows; token += kTokensAtOnce)
+        for (int i = 0; i < count; i++)
+            dot_tokens(range, range.tile(i), first + i, token, imin(token + kTokensAtOnce, range.args.rows));
+}
+
+size_t quant_scratch(int cols) { return (size_t)cols * (24 * strips_at_once(cols) + 18) + 256; }
+
+void linear_quant_strips(const LinearArgs& args, int first, int count, uint8_t* scratch) {
+    const TileFormat& format = *tile_format(args.weight.type);
+    const int most = strips_at_once(args.weight.cols);
+    const StripRange range = {args, format, scratch, scratch + (size_t)most * 24 * args.weight.cols};
+    const bool direct = format.few && args.rows <= kGroupTokens;
+    for (int last = first + count; first < last; first += direct ? 1 : most) {
+        if (direct) few_tokens_strip(range, first);
+        else tiled_strips(range, first, imin(most, last - first));
     }
 }
 PK_END

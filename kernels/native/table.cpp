@@ -11,7 +11,7 @@ const KernelTable* PK_CAT(table_, PK_LEVEL)() {
     static const KernelTable table = {
         PK_STR(PK_LEVEL), supports, quantised, halved, linear_scratch, attention_scratch, attention_rows, partial_floats,
         embed_row, rms_norm, rope, store_kv, gated, add_scaled, sigmoid_gate, route,
-        softcap, quantise, linear_strip, attend, merge_partials,
+        softcap, quantise, linear_strips, attend, merge_partials,
         mla_scratch, mla_absorb, mla_values, mla_prompt, bert_scratch, bert_encode};
     return &table;
 }

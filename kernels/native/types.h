@@ -6,6 +6,7 @@
 namespace pk {
 
 constexpr int kStripRows = 16;       // output rows that one work unit of a matrix product covers
+constexpr int kStripsAtOnce = 4;    // strips of many tokens that a thread takes together
 constexpr int kGroupTokens = 8;      // tokens whose quantised activations are interleaved
 constexpr int kBlock = 32;           // channels that share one activation scale
 constexpr int kPartition = 512;      // tokens per softmax partition; part of the numeric contract
