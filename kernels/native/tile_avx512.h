@@ -151,6 +151,13 @@ struct WalkQ8_0 {
     }
 };
 
+// Formats with a scale per 16 channels give bytes that count from kZero; in a tile they count from 128.
+template <class Walk>
+PK_INLINE __m512i tile_bytes(__m512i w) {
+    if constexpr (Walk::kHalves) return _mm512_add_epi8(w, _mm512_set1_epi8((char)(128 - Walk::kZero)));
+    else return w;
+}
+
 template <class Walk>
 struct TileSink {
     static constexpr ByteKind KIND = Walk::kKind;
@@ -158,7 +165,7 @@ struct TileSink {
     Tile tile;
     PK_INLINE_MEMBER void take(int b, const Block& block) {
         prefetch_ahead(strip, b, Walk::kBytes);
-        for (int j = 0; j < 8; j++) _mm512_storeu_si512(tile.q + (size_t)512 * b + 64 * j, block.w[j]);
+        for (int j = 0; j < 8; j++) _mm512_storeu_si512(tile.q + (size_t)512 * b + 64 * j, tile_bytes<Walk>(block.w[j]));
         const size_t scales = Walk::kHalves ? 32 : 16;
         _mm512_storeu_ps(tile.d + scales * b, block.d);
         if (Walk::kHalves) _mm512_storeu_ps(tile.d + scales * b + 16, block.d2);
@@ -208,7 +215,9 @@ struct DotSink {
     PK_INLINE_MEMBER void take_halves(const Block& block, const int8_t* a, const float* scales, const float* offsets) {
 #pragma GCC unroll 8
         for (int i = 0; i < N; i++) {
-            __m512i first = _mm512_set1_epi32(load_i32(offsets + i)), second = _mm512_set1_epi32(load_i32(offsets + N + i));
+            constexpr int kLess = __builtin_ctz(128 / Walk::kZero);  // exact: the offsets are multiples of 128
+            __m512i first = _mm512_srai_epi32(_mm512_set1_epi32(load_i32(offsets + i)), kLess);
+            __m512i second = _mm512_srai_epi32(_mm512_set1_epi32(load_i32(offsets + N + i)), kLess);
 #pragma GCC unroll 4
             for (int j = 0; j < 4; j++) {
                 first = _mm512_dpbusd_epi32(first, block.w[j], broadcast4(a + 4 * (N * j + i)));

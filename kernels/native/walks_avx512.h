@@ -112,35 +112,55 @@ struct WalkQ5_K {
 struct WalkQ6_K {
     static constexpr ByteKind kKind = kInt8;
     static constexpr bool kHalves = true;
+    static constexpr int kZero = 32;
     static constexpr int kBytes = 27;       // of 32 channels, rounded up; prefetches only
     static constexpr int kSuperblock = 210;
+    // Two bits of each byte to the places 4 and 5; the rest is junk.
+    template <int K>
+    PK_INLINE __m512i top_bits(__m512i high) {
+        if constexpr (K < 2) return _mm512_slli_epi16(high, 4 - 2 * K);
+        else if constexpr (K == 2) return high;
+        else return _mm512_srli_epi16(high, 2);
+    }
+    template <int K, class Sink>
+    PK_INLINE void give(const __m512i packed[8], const __m512i high[8], int b, Block& block, Sink& sink) {
+        const __m512i two = _mm512_set1_epi8(0x30);
+        for (int j = 0; j < 8; j++) {
+            const __m512i low = K < 2 ? low_nibbles(packed[j]) : high_nibbles(packed[j]);
+            block.w[j] = _mm512_ternarylogic_epi32(low, top_bits<K>(high[j]), two, 0xf8);  // low | (top & two)
+        }
+        sink.take(b, block);
+    }
     template <class Sink>
     PK_INLINE void walk(const Strip& s, int blocks, Sink& sink) {
-        const __m512i zero = _mm512_set1_epi8((char)(128 - 32)), two = _mm512_set1_epi8(0x30);
         for (int b = 0; b < blocks; b += 8) {
             const size_t at = (size_t)kSuperblock * (b / 8);
             const __m512 d = load_halves(s, at + 208);
             __m512i scales[4];
             load_dwords(s, at + 192, scales);
+#pragma GCC unroll 2
             for (int half = 0; half < 2; half++) {
-                __m512i high[8];
-                load_dwords(s, at + 128 + 32 * half, high);
-                load_dwords(s, at + 144 + 32 * half, high + 4);
-                for (int k = 0; k < 4; k++) {
-                    __m512i packed[8];
-                    load_dwords(s, at + 64 * half + 32 * (k % 2), packed);
-                    load_dwords(s, at + 64 * half + 32 * (k % 2) + 16, packed + 4);
-                    Block block;
-                    for (int j = 0; j < 8; j++) {
-                        const __m512i low = k < 2 ? low_nibbles(packed[j]) : high_nibbles(packed[j]);
-                        const __m512i top = _mm512_and_si512(_mm512_slli_epi32(shift_right(high[j], 2 * k), 4), two);
-                        block.w[j] = _mm512_add_epi8(_mm512_or_si512(low, top), zero);
-                    }
-                    const int scale = 8 * half + 2 * k;
-                    block.d = _mm512_mul_ps(d, signed_byte_float(scales[scale / 4], scale % 4));
-                    block.d2 = _mm512_mul_ps(d, signed_byte_float(scales[scale / 4], scale % 4 + 1));
-                    sink.take(b + 4 * half + k, block);
+                __m512i high[8], first[8], second[8];
+                for (int i = 0; i < 2; i++) {
+                    load_dwords(s, at + 128 + 32 * half + 16 * i, high + 4 * i);
+                    load_dwords(s, at + 64 * half + 16 * i, first + 4 * i);
+                    load_dwords(s, at + 64 * half + 32 + 16 * i, second + 4 * i);
                 }
+                const auto scaled = [&](int k) {
+                    Block block;
+                    const __m512i four = scales[2 * half + k / 2];
+                    block.d = _mm512_mul_ps(d, signed_byte_float(four, 2 * (k % 2)));
+                    block.d2 = _mm512_mul_ps(d, signed_byte_float(four, 2 * (k % 2) + 1));
+                    return block;
+                };
+                Block block = scaled(0);
+                give<0>(first, high, b + 4 * half, block, sink);
+                block = scaled(1);
+                give<1>(second, high, b + 4 * half + 1, block, sink);
+                block = scaled(2);
+                give<2>(first, high, b + 4 * half + 2, block, sink);
+                block = scaled(3);
+                give<3>(second, high, b + 4 * half + 3, block, sink);
             }
         }
     }
@@ -149,6 +169,7 @@ struct WalkQ6_K {
 struct WalkQ3_K {
     static constexpr ByteKind kKind = kInt8;
     static constexpr bool kHalves = true;
+    static constexpr int kZero = 4;
     static constexpr int kBytes = 14;       // of 32 channels, rounded up; prefetches only
     static constexpr int kSuperblock = 110;
     // Sixteen 6-bit scales, 4 to a vector, and d. The load starts 2 bytes early so that it ends with the block.
@@ -167,7 +188,6 @@ struct WalkQ3_K {
     }
     template <class Sink>
     PK_INLINE void walk(const Strip& s, int blocks, Sink& sink) {
-        const __m512i zero = _mm512_set1_epi8((char)(128 - 4));
         const __m512 offset = _mm512_set1_ps(32.0f);
         for (int b = 0; b < blocks; b += 8) {
             const size_t at = (size_t)kSuperblock * (b / 8);
@@ -186,7 +206,7 @@ struct WalkQ3_K {
                         const __m512i two = _mm512_and_si512(shift_right(packed[j], 2 * k), _mm512_set1_epi8(3));
                         const __m512i moved = _mm512_slli_epi32(shift_right(high[j], group), 2);
                         const __m512i third = _mm512_and_si512(moved, _mm512_set1_epi8(4));
-                        block.w[j] = _mm512_add_epi8(_mm512_or_si512(two, third), zero);
+                        block.w[j] = _mm512_or_si512(two, third);
                     }
                     const __m512i four = scales[group / 2];
                     block.d = _mm512_mul_ps(d, _mm512_sub_ps(byte_float(four, 2 * (group % 2)), offset));
