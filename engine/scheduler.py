@@ -6,6 +6,7 @@ the reader looks at goes first. A page that another turn is computing right now 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -109,6 +110,14 @@ class Scheduler:
     @property
     def busy(self) -> bool:
         return bool(self._turns)
+
+    def wait(self, seconds: float) -> None:
+        """For a moment when there is nothing to compute: until a restore is through, or that long."""
+        restoring = [turn.restore for turn in self._turns.values() if turn.restore is not None]
+        if restoring:
+            restoring[0].wait(seconds)
+        else:
+            time.sleep(seconds)
 
     def step(self) -> bool:
         """Admits what can start and runs one step. False when there was nothing to compute (yet)."""

@@ -116,7 +116,7 @@ class Service:
         turns = running.scheduler.busy
         busy = turns or running.reader.busy
         if busy and not (running.scheduler.step() if turns else self._read_ahead(running)):
-            time.sleep(_RESTORE_POLL_SECONDS)
+            running.scheduler.wait(_RESTORE_POLL_SECONDS)
         if self._prefetch is not None and self._prefetch.done():
             self._prefetch.take().release()
             self._prefetch = None

@@ -11,11 +11,12 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.kv import adopt
 from engine.kv.claims import Claims
 from engine.kv.conversations import Conversations
-from engine.kv.disk import DiskTier, Head, Notice, WriteRequest
+from engine.kv.disk import DiskRecord, DiskTier, Head, Notice, WriteRequest
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Ids, Key, Roles, arrays, page_key, root_key, shifted_key
 from engine.kv.layout import PageLayout, copy_rows
@@ -274,15 +275,24 @@ class KvCache:
 
     # --- used by sequences and restores ---
 
+    def map(self, records: list[DiskRecord]) -> list[npt.NDArray[np.uint8] | None]:
+        """See DiskTier.map."""
+        return self.disk.map(records) if self.disk and records else [None] * len(records)
+
     def allocate(self, pages: int) -> list[PageBuffer]:
         """Buffers for `pages` pages, evicting what nobody uses. KvMemoryFull: not possible; nothing was taken."""
+        return self.place([None] * pages)
+
+    def place(self, mapped: list[npt.NDArray[np.uint8] | None]) -> list[PageBuffer]:
+        """The same; a payload that lies in a mapped file is used where it is. It counts against the budget all the same."""
         self.poll()
+        pages = len(mapped)
         if not self.tree.make_room(pages) and self.disk and self.disk.pending_bytes():
             self.flush(_PRESSURE_SECONDS)
             self.tree.make_room(pages)
         if self.pool.room < pages:
             self.pool.refuse()
-        return [self.pool.allocate() for _ in range(pages)]
+        return [self.pool.allocate() if view is None else self.pool.adopt(view) for view in mapped]
 
     def copy_rows(self, source: PageBuffer, target: PageBuffer, tokens: int) -> None:
         copy_rows(source.view, self.layout, target.view, self.layout, tokens)

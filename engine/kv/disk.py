@@ -64,12 +64,16 @@ class WriteRequest:
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """Read `record` into `payload` (page layout) if it is intact and holds exactly these ids and roles."""
+    """Read `record` into `payload` (page layout) if it is intact and holds exactly these ids and roles.
+
+    `mapped`: the whole record where it lies in a mapping, `payload` a part of it: then it is populated, not copied.
+    """
 
     record: DiskRecord
     ids: Ids
     roles: Roles
     payload: npt.NDArray[np.uint8]
+    mapped: npt.NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,12 @@ class DiskTier(Protocol):
         """Removes the head; `delete` also removes what no other conversation uses."""
 
     def heads(self) -> dict[str, Head]: ...
+    def map(self, records: Sequence[DiskRecord]) -> list[npt.NDArray[np.uint8] | None]:
+        """uint8 [record bytes] of each page straight from its file, read-only; None: it has to be read into memory.
+
+        Not to be touched before a `read` of it has succeeded.
+        """
+
     def read(self, requests: Sequence[ReadRequest]) -> ReadTicket: ...
 
     def touch(self, key: Key) -> None:

@@ -16,8 +16,9 @@ from engine.errors import EngineError
 ALIGNMENT = 4096
 _HUGE = 2 << 20
 _POPULATE_WRITE = 23  # madvise(2), since Linux 5.14
-# Memory kept ready: first touch of 184 MB takes 17-480 ms here, a restore into ready memory reads it in 20.
-_READY_BYTES = 256 << 20
+# Memory kept ready for what is computed next: first touch of 184 MB takes 17-480 ms here.
+_READY_BYTES = 64 << 20
+_POPULATE_BYTES = 2 << 20  # at a time: nobody can map anything meanwhile
 # Slabs are advised to use huge pages: first touch of 184 MB took 17 ms instead of 76 (2-core VM, kernel
 # 6.18).
 _SLAB_BYTES = 32 << 20
@@ -34,12 +35,12 @@ class PageBuffer:
         address: absolute address, 4096-byte aligned; view: uint8 [payload bytes].
         refs: how many holders (page, sequences, kept tails, writes in progress) there are.
         filled: rows that some holder relies on; sealed: no row may change any more.
-        writer: the holder that may append rows at `filled`.
+        writer: the holder that may append rows at `filled`; slab: None where the memory is a mapped file's.
     """
 
     __slots__ = ("address", "filled", "refs", "sealed", "slab", "view", "writer")
 
-    def __init__(self, slab: Slab, view: npt.NDArray[np.uint8]) -> None:
+    def __init__(self, slab: Slab | None, view: npt.NDArray[np.uint8]) -> None:
         self.slab = slab
         self.view = view
         self.address: int = view.__array_interface__["data"][0]
@@ -69,17 +70,21 @@ class Slab:
     def populate(self) -> None:
         """Touches all memory now, so that no kernel and no read has to wait for it. Releases the GIL."""
         first, last = self.buffers[0], self.buffers[-1]
-        size = last.address + len(last.view) - first.address
-        if ctypes.CDLL(None).madvise(ctypes.c_void_p(first.address), ctypes.c_size_t(size), _POPULATE_WRITE):
-            for buffer in self.buffers:
-                buffer.view[::ALIGNMENT] = 0
+        end, advise = last.address + len(last.view), ctypes.CDLL(None).madvise
+        for start in range(first.address, end, _POPULATE_BYTES):
+            size = ctypes.c_size_t(min(_POPULATE_BYTES, end - start))
+            if advise(ctypes.c_void_p(start), size, _POPULATE_WRITE):
+                for buffer in self.buffers:
+                    buffer.view[::ALIGNMENT] = 0
+                break
 
 
 class PagePool:
     """Hands out page buffers; `used_bytes` never exceeds `budget_bytes`.
 
     Attributes:
-        stride: bytes a page takes; used_bytes: held by somebody; reserved_bytes: taken from the system.
+        stride: bytes a page takes; used_bytes: held by somebody, `mapped_bytes` of it in mapped files;
+            reserved_bytes: taken from the system, besides mapped files.
     """
 
     def __init__(self, payload_bytes: int, budget_bytes: int) -> None:
@@ -87,6 +92,7 @@ class PagePool:
         self.stride = -(-payload_bytes // ALIGNMENT) * ALIGNMENT
         self.budget_bytes = budget_bytes
         self.used_bytes = 0
+        self.mapped_bytes = 0
         self._slabs: list[Slab] = []
         self._free: list[PageBuffer] = []
         self._ready: deque[Slab] = deque()  # filled by the warming thread
@@ -109,9 +115,21 @@ class PagePool:
             self._grow()
             self.warm()
         buffer = self._free.pop()
+        assert buffer.slab is not None
         buffer.refs = 1
         buffer.slab.in_use += 1
         self.used_bytes += self.stride
+        return buffer
+
+    def adopt(self, view: npt.NDArray[np.uint8]) -> PageBuffer:
+        """A buffer with one holder over a payload in a mapped file. KvMemoryFull: the budget is used up."""
+        if not self.room:
+            self.refuse()
+        buffer = PageBuffer(None, view[: self.payload_bytes])
+        buffer.refs = 1
+        buffer.sealed = True
+        self.used_bytes += self.stride
+        self.mapped_bytes += self.stride
         return buffer
 
     def refuse(self) -> NoReturn:
@@ -131,10 +149,13 @@ class PagePool:
         buffer.refs -= 1
         if not buffer.refs:
             buffer.reset()
-            buffer.slab.in_use -= 1
             self.used_bytes -= self.stride
-            self._free.append(buffer)
-            self._trim(buffer.slab)
+            if buffer.slab is None:
+                self.mapped_bytes -= self.stride
+            else:
+                buffer.slab.in_use -= 1
+                self._free.append(buffer)
+                self._trim(buffer.slab)
 
     def warm(self) -> None:
         """Gets memory ready in the background, a part of the budget at most; returns at once."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from engine.kv.disk import DiskRecord, ReadRequest, ReadTicket
 from engine.kv.keys import Ids, Roles
 from engine.kv.match import PartialSource, PrefixMatch, Source
@@ -33,7 +36,9 @@ class Restore:
         for node in self._held:
             node.refs += 1
         try:
-            self._buffers = dict(zip(map(id, on_disk), cache.allocate(len(on_disk)), strict=True))
+            self._mapped = dict(zip(map(id, on_disk), cache.map(on_disk), strict=True))
+            views = [_payload(record, self._mapped[id(record)]) for record in on_disk]
+            self._buffers = dict(zip(map(id, on_disk), cache.place(views), strict=True))
         except Exception:
             self._unhold()
             raise
@@ -82,7 +87,7 @@ class Restore:
         """Releases buffers that were not swapped in."""
         for buffer in self._buffers.values():
             self._cache.pool.release(buffer)
-        self._buffers = {}
+        self._buffers, self._mapped = {}, {}
 
     def _page_tokens(self) -> list[tuple[Ids, Roles]]:
         size, match = self._match.page_tokens, self._match
@@ -94,7 +99,7 @@ class Restore:
         if self._match.partial:
             tokens.append((self._match.partial.ids, self._match.partial.roles))
         requests = [
-            ReadRequest(source, *pair, self._buffers[id(source)].view)
+            ReadRequest(source, *pair, self._buffers[id(source)].view, self._mapped[id(source)])
             for source, pair in zip(sources, tokens, strict=True)
             if isinstance(source, DiskRecord)
         ]
@@ -148,3 +153,8 @@ class Restore:
         for node in self._held:
             node.refs -= 1
         self._held = []
+
+
+def _payload(record: DiskRecord, mapped: npt.NDArray[np.uint8] | None) -> npt.NDArray[np.uint8] | None:
+    """The page's payload inside its mapped record."""
+    return None if mapped is None else mapped[record.parts[0].payload :]

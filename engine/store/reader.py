@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from engine.kv.disk import DiskRecord, Location, ReadRequest
 from engine.kv.layout import LayerGroup, PageLayout, copy_rows
+from engine.store.mapping import populate
 from engine.store.packing import Packer, hidden_of
 from engine.store.record import MAX_HEADER, RecordHeader, decode, intact
 from engine.store.segment import read_header
@@ -36,12 +38,16 @@ class Segments:
 
     def pread(self, name: str, pieces: Sequence[memoryview], offset: int) -> int:
         """Fills the pieces from a segment; returns the bytes read, fewer at its end. OSError."""
-        with self._lock:
-            descriptor = os.dup(self._descriptor(name))
+        descriptor = self.duplicate(name)
         try:
             return _read_all(descriptor, list(pieces), offset)
         finally:
             os.close(descriptor)
+
+    def duplicate(self, name: str) -> int:
+        """An open descriptor of a segment, to be closed by the caller. OSError."""
+        with self._lock:
+            return os.dup(self._descriptor(name))
 
     def header(self, at: Location) -> RecordHeader | None:
         try:
@@ -84,6 +90,7 @@ class Part:
     """One layer group of one request: where it lies and the memory it is read into.
 
     `head`: up to the payload; `whole`: payload of all groups in `layout`; `rest`: what follows the group's payload.
+    `mapped`: all of them lie in this mapping.
     """
 
     request: int
@@ -94,6 +101,7 @@ class Part:
     head: Bytes
     whole: Bytes
     rest: Bytes
+    mapped: Bytes | None = None
 
     @property
     def target(self) -> Bytes:
@@ -114,6 +122,8 @@ class ReadBatch:
         self._hidden: dict[int, npt.NDArray[np.float32]] = {}
         self._finished = threading.Event()
         self._lock = threading.Lock()
+        self._started = time.perf_counter()
+        self.seconds = 0.0  # until everything was read and checked
         parts = sorted(_parts(self, packer), key=lambda part: (part.at.segment, part.at.offset))
         self.runs = list(_runs(parts))
         self._left = max(1, len(self.runs))
@@ -150,21 +160,31 @@ class ReadBatch:
             self._left -= 1
             return not self._left
 
+    @property
+    def mapped(self) -> bool:
+        return any(request.mapped is not None for request in self.requests)
+
     def finish(self) -> None:
+        self.seconds = time.perf_counter() - self._started
         self._finished.set()
 
 
 class Reader:
-    """Threads that read and check runs of records. `damaged(records, reason)` is told about those that failed."""
+    """Threads that read and check runs of records.
+
+    `damaged(records, reason)` is told about those that failed, `ended(batch)` about every batch; on a thread.
+    """
 
     def __init__(
         self, segments: Segments, packer: Packer, find: Callable[[DiskRecord], DiskRecord | None],
         damaged: Callable[[list[DiskRecord], str], None],
+        ended: Callable[[ReadBatch], None] = lambda batch: None,
     ) -> None:  # fmt: skip
         self._segments = segments
         self._packer = packer
         self._find = find
         self._damaged = damaged
+        self._ended = ended
         self._runs: queue.SimpleQueue[tuple[ReadBatch, list[Part]] | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._loop, name=f"kv-reader-{number}", daemon=True) for number in range(_THREADS)
@@ -195,11 +215,15 @@ class Reader:
             if batch.settle():
                 self._report(batch)
                 batch.finish()
+                self._ended(batch)
 
     def _read(self, batch: ReadBatch, run: list[Part]) -> None:
         """One request to the system for records that follow each other in a segment."""
         if batch.cancelled or not run:
             _fail(batch, run, "cancelled")
+            return
+        if run[0].mapped is not None:
+            self._populate(batch, run)
             return
         first, pieces = run[0], [piece for part in run for piece in part.pieces()]
         try:
@@ -207,6 +231,15 @@ class Reader:
         except OSError as error:
             for part in run:
                 self._read_elsewhere(batch, part, error)
+
+    def _populate(self, batch: ReadBatch, run: list[Part]) -> None:
+        for part in run:
+            assert part.mapped is not None
+            try:
+                populate(part.mapped)
+                batch.count(len(part.mapped))
+            except OSError:
+                batch.fail(part.request, "damaged")
 
     def _read_elsewhere(self, batch: ReadBatch, part: Part, error: OSError) -> None:
         """The segment is gone: another process may have moved the record meanwhile."""
@@ -256,9 +289,13 @@ def _parts(batch: ReadBatch, packer: Packer) -> Iterator[Part]:
         layout = packer.tail_layout(request.record)
         whole = np.empty(layout.payload_bytes, np.uint8) if request.record.tail else request.payload
         for index, (group, at) in enumerate(zip(layout.groups, request.record.parts, strict=True)):
+            mapped = request.mapped
             rest = at.length - at.payload - (group.stop - group.start)
             if not (0 < at.payload <= MAX_HEADER and 0 <= rest <= MAX_HEADER):
                 batch.fail(number, "damaged")
+                continue
+            if mapped is not None:
+                yield Part(number, group, index, at, layout, mapped[: at.payload], whole, mapped[:0], mapped)
                 continue
             head, tail = np.empty(at.payload, np.uint8), np.empty(rest, np.uint8)
             yield Part(number, group, index, at, layout, head, whole, tail)
@@ -268,7 +305,8 @@ def _runs(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Records that follow each other in a segment, up to READ_BYTES and the system's limit of pieces."""
     run: list[Part] = []
     for part in parts:
-        if run and not (_follows(run[-1].at, part.at) and len(run) < _PARTS and _span(run[0], part) <= READ_BYTES):
+        same = bool(run) and (run[-1].mapped is None) == (part.mapped is None)
+        if run and not (same and _follows(run[-1].at, part.at) and len(run) < _PARTS and _span(run[0], part) <= READ_BYTES):
             yield run
             run = []
         run.append(part)

@@ -38,7 +38,11 @@ class Kind(IntEnum):
 
 def checksum(data: bytes | npt.NDArray[np.uint8]) -> bytes:
     """xxh3-128, big-endian digest."""
-    return xxhash.xxh3_128_digest(data if isinstance(data, bytes) else data.data)
+    if isinstance(data, bytes):
+        return xxhash.xxh3_128_digest(data)
+    state = xxhash.xxh3_128()  # its update lets other threads run meanwhile, the function in one call does not
+    state.update(data.data)
+    return state.digest()
 
 
 def _up(value: int, unit: int) -> int:

@@ -19,6 +19,7 @@ from engine.store.record import BLOCK, MAGIC, RecordHeader, checksum, decode, ne
 SEGMENT_MAGIC = b"PKSEGMNT"
 VERSION = 1
 _HEAD = struct.Struct("<8sIIQ")
+STRETCH = 2 << 20
 _DATA_SYNC = getattr(os, "fdatasync", os.fsync)
 Buffer = bytes | npt.NDArray[np.uint8]
 
@@ -33,6 +34,10 @@ class Found:
 
 class SegmentWriter:
     """Appends records. The file is locked as long as this process may still write to it.
+
+    It is written in whole aligned stretches: what begins one is held back until the next records fill it or `sync`
+    comes, because the file cache then keeps it in pieces of 2 MB (see mapping.py). Written in records of 3 MB, 184 MB
+    took 6 ms to map, in stretches 0.1.
 
     Attributes: name, path; end: offset of the next record.
     """
@@ -49,25 +54,43 @@ class SegmentWriter:
             self.path.unlink(missing_ok=True)
             raise
         self.end = BLOCK
+        self._held: list[Buffer] = []  # not written yet, in order, up to `end`
+        self._held_bytes = 0
         self._named = False
 
     @property
     def is_empty(self) -> bool:
         return self.end == BLOCK
 
-    def append(self, header: RecordHeader, pieces: Sequence[Buffer]) -> int:
-        """Writes a record; `pieces` fill it from the payload's offset on. Returns its offset.
+    @property
+    def held_bytes(self) -> int:
+        """Appended, but not in the file yet."""
+        return self._held_bytes
 
-        OSError: nothing counts as written; the next record overwrites what was.
+    def append(self, header: RecordHeader, pieces: Sequence[Buffer]) -> int:
+        """Adds a record; `pieces` fill it from the payload's offset on and must not change before `sync`.
+
+        Returns its offset. OSError: nothing since the last `sync` counts as written, and no more can be appended.
         """
         size = header.payload_offset + sum(len(piece) for piece in pieces)
         padding = bytes(header.record_bytes - size)
-        _write_all(self._descriptor, [header.encode(), *pieces, padding], self.end)
+        self._held += [header.encode(), *pieces, padding]
+        self._held_bytes += header.record_bytes
         offset, self.end = self.end, self.end + header.record_bytes
+        self._write_until(self.end - self.end % STRETCH)
         return offset
 
+    def _write_until(self, stop: int) -> None:
+        start = self.end - self._held_bytes
+        if stop <= start:
+            return
+        ready, self._held = _split(self._held, stop - start)
+        self._held_bytes = self.end - stop
+        _write_all(self._descriptor, ready, start)
+
     def sync(self) -> None:
-        """Makes what was appended durable, and the file's name the first time."""
+        """Makes what was appended durable, and the file's name the first time. OSError: as for `append`."""
+        self._write_until(self.end)
         _DATA_SYNC(self._descriptor)
         if not self._named:
             folder = os.open(self.path.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -78,6 +101,8 @@ class SegmentWriter:
             self._named = True
 
     def close(self) -> None:
+        """Lets go of the file; what was not synced is lost."""
+        self._held = []
         os.close(self._descriptor)
 
 
@@ -112,6 +137,17 @@ def read_header(descriptor: int, offset: int) -> RecordHeader | None:
 def _file_header() -> bytes:
     body = _HEAD.pack(SEGMENT_MAGIC, VERSION, BLOCK, time.time_ns())
     return (body + checksum(body)).ljust(BLOCK, b"\0")
+
+
+def _split(pieces: Sequence[Buffer], size: int) -> tuple[list[Buffer], list[Buffer]]:
+    """The first `size` bytes, and the rest."""
+    first, rest = list[Buffer](), list[Buffer]()
+    for piece in pieces:
+        count = min(size, len(piece))
+        first += [piece[:count]] if count else []
+        rest += [piece[count:]] if count < len(piece) else []
+        size -= count
+    return first, rest
 
 
 def _write_all(descriptor: int, pieces: Sequence[Buffer], offset: int) -> None:

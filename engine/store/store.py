@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from engine.errors import StoreError
 from engine.kv.disk import DiskRecord, Head, Notice, ReadRequest, WriteRequest
 from engine.kv.keys import Ids, Key, Roles
@@ -19,10 +22,13 @@ from engine.kv.value import Costs
 from engine.store.budget import collect, segment_bytes
 from engine.store.index import Index
 from engine.store.locks import maintenance, private_folder
+from engine.store.mapping import can_map, map_records
 from engine.store.packing import Packer
 from engine.store.reader import ReadBatch, Reader, Segments
 from engine.store.record import BLOCK
 from engine.store.recovery import Recovered, is_damage, mark_damaged, repair
+from engine.store.ways import NAME as WAYS_NAME
+from engine.store.ways import Ways
 from engine.store.writer import Job, Writer
 
 T = TypeVar("T")
@@ -67,7 +73,8 @@ class KvStore:
         packer = Packer(layout, fingerprint)
         self._segments = Segments(self.folder / SEGMENTS_NAME)
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room, self._met)
-        self._reader = Reader(self._segments, packer, self._find_again, self._quarantine)
+        self._ways = Ways.load(self.folder / WAYS_NAME)
+        self._reader = Reader(self._segments, packer, self._find_again, self._quarantine, self._saw)
         self._packer = packer
         self._tell_recovery()
 
@@ -75,6 +82,7 @@ class KvStore:
         """Writes what is queued and ends the threads."""
         self._writer.close(timeout)
         self._reader.close()
+        self._ways.save()
         self._segments.close()
         self._index.close()
 
@@ -162,6 +170,15 @@ class KvStore:
 
     # --- reading ---
 
+    def map(self, records: Sequence[DiskRecord]) -> list[npt.NDArray[np.uint8] | None]:
+        if not can_map() or not self._ways.choose_map(sum(record.bytes for record in records)):
+            return [None] * len(records)
+        return map_records(self._segments.duplicate, records)
+
+    def _saw(self, batch: ReadBatch) -> None:
+        if not batch.cancelled:
+            self._ways.saw(batch.mapped, batch.bytes_read, batch.seconds)
+
     def read(self, requests: Sequence[ReadRequest]) -> ReadBatch:
         batch = ReadBatch(requests, self._packer)
         self._reader.submit(batch)
@@ -202,7 +219,7 @@ class KvStore:
     def _make_room(self, size: int) -> bool:
         """On the writing thread: evicts when the budget is reached; False if that did not help."""
         folder = self.folder / SEGMENTS_NAME
-        if segment_bytes(folder) + size <= self._budget:
+        if segment_bytes(folder) + self._writer.held_bytes + size <= self._budget:
             return True
         with maintenance(self.folder) as free:
             if free:

@@ -199,13 +199,24 @@ class Writer:
             self._segment = SegmentWriter(self._folder)
         return self._segment
 
+    @property
+    def held_bytes(self) -> int:
+        """On the thread: of records that are not in the segment's file yet."""
+        return self._segment.held_bytes if self._segment else 0
+
     def rotate(self) -> None:
         """On the thread: publishes what was appended and begins a new segment with the next record."""
         self._publish()
         self._retire()
 
     def _append_record(self, segment: SegmentWriter, header: RecordHeader, pieces: Sequence[Buffer]) -> int:
-        offset = segment.append(header, pieces)
+        try:
+            offset = segment.append(header, pieces)
+        except OSError as error:  # what was not synced yet may be missing in the middle
+            batch, self._open = self._open, Unpublished()
+            self._refuse(batch.jobs, error)
+            self._retire()
+            raise
         self.bytes_written += header.record_bytes
         self._open.bytes += header.record_bytes
         return offset
@@ -223,6 +234,8 @@ class Writer:
             self._index.publish(batch.records, ends, batch.heads.values(), batch.bytes)
         except (OSError, sqlite3.Error) as error:
             self._refuse(batch.jobs, error)
+            if isinstance(error, OSError):
+                self._retire()
         else:
             self._settle(batch.jobs, True)
 
@@ -249,8 +262,6 @@ class Writer:
         if time.monotonic() >= self._refused_until:
             self._notices.append(_notice(error))
         self._refused_until = time.monotonic() + _RETRY_SECONDS
-        if isinstance(error, OSError) and error.errno == errno.EFBIG:
-            self._retire()
         self._settle(jobs, False)
 
     def _retire(self) -> None:
