@@ -21,13 +21,14 @@ Floats = NDArray[np.float32]
 
 
 @cache
-def _native() -> Any:
+def native_module() -> Any:
+    """kernels._native, loaded when first needed."""
     return importlib.import_module("kernels._native")
 
 
 def available_isas() -> tuple[str, ...]:
     """Instruction set levels that this CPU can run, best first."""
-    return tuple(_native().levels())
+    return tuple(native_module().levels())
 
 
 def default_isa() -> str:
@@ -41,7 +42,7 @@ def default_isa() -> str:
 
 def lower_thread_priority() -> None:
     """Let interface threads go before the calling thread (Linux; elsewhere nothing happens)."""
-    _native().lower_thread_priority()
+    native_module().lower_thread_priority()
 
 
 class NativeProgram:
@@ -57,7 +58,7 @@ class NativeProgram:
         self.isa = isa or default_isa()
         self._token_rows = _smallest_embedding(program)
         self._has_head = any(isinstance(op, Head) for op in program.instructions)
-        self._executor = _native().Executor(
+        self._executor = native_module().Executor(
             list(program.widths),
             encoded.tensors,
             encoded.layers,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xxhash
 
 from engine.kv.keys import Ids, Key, Roles
+from kernels.checksum.cpu import layers_intact
 
 MAGIC = b"PKRECORD"
 VERSION = 1
@@ -164,11 +165,10 @@ def _parse(body: bytes) -> RecordHeader | None:
 
 def intact(header: RecordHeader, payload: npt.NDArray[np.uint8]) -> bool:
     """Whether `payload` (uint8 [payload bytes]) has the header's checksums, layer by layer."""
-    if header.payload_bytes != len(payload) or (header.stops or (0,))[-1] > len(payload):
+    stops = np.array(header.stops, np.int64)
+    if header.payload_bytes != len(payload) or (stops[-1:] > len(payload)).any() or (np.diff(stops) < 0).any():
         return False
-    start = 0
-    for total, stop in zip(header.sums, header.stops, strict=True):
-        if checksum(payload[start:stop]) != total:
-            return False
-        start = _up(stop, SMALL_ALIGNMENT)
-    return True
+    starts = np.concatenate(([0], -(-stops[:-1] // SMALL_ALIGNMENT) * SMALL_ALIGNMENT)) if len(stops) else stops
+    if (starts > stops).any():
+        return False
+    return layers_intact(payload, np.stack([starts, stops], axis=1).astype(np.int64), b"".join(header.sums))

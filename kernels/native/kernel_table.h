@@ -9,6 +9,7 @@ struct BertBatch;
 
 struct KernelTable {
     const char* name;
+    void (*checksum)(const uint8_t* data, size_t length, uint8_t* out);  // XXH3-128 of more than 240 bytes
     bool (*supports)(int ggml_type);
     bool (*quantised)(int ggml_type);
     bool (*halved)(int ggml_type);  // a scale per 16 channels

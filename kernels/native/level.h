@@ -58,6 +58,7 @@ PK_END
 
 // Defined once per level.
 PK_BEGIN
+void checksum(const uint8_t* data, size_t length, uint8_t* out);
 bool supports(int ggml_type);
 bool quantised(int ggml_type);
 bool halved(int ggml_type);

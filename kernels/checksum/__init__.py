@@ -1,0 +1,1 @@
+"""XXH3-128 of the layers of a page."""
