@@ -40,9 +40,9 @@ class Admission:
     def begin(self, turn: Turn) -> None:
         """Finds what is computed already and starts to bring it back. Raises ContextOverflow, KvMemoryFull."""
         self._check_fit(turn)
+        turn.clock.admitted()
         match = self._worth_reading(self._find(turn))
         restore = self._cache.begin_restore(match)
-        turn.clock.admitted()
         turn.restore, turn.match = restore, match
         turn.phase = Phase.RESTORING
         self.poll(turn)

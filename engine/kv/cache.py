@@ -284,7 +284,7 @@ class KvCache:
         return self.place([None] * pages)
 
     def place(self, mapped: list[npt.NDArray[np.uint8] | None]) -> list[PageBuffer]:
-        """The same; a payload that lies in a mapped file is used where it is. It counts against the budget all the same."""
+        """The same; a payload that lies in a mapped file is used where it is, and counts like any other."""
         self.poll()
         pages = len(mapped)
         if not self.tree.make_room(pages) and self.disk and self.disk.pending_bytes():

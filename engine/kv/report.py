@@ -41,10 +41,11 @@ class StateNumbers:
 
 @dataclass(frozen=True)
 class CacheStat:
-    """The account of anonymous memory, in bytes.
+    """The account of memory, in bytes.
 
     Attributes:
-        used_bytes: held by pages and tails (never above budget_bytes); reserved_bytes: taken from the system, free
+        used_bytes: held by pages and tails (never above budget_bytes), `mapped_bytes` of it straight from segment files
+            (the system's file cache); reserved_bytes: anonymous, taken from the system, free
             buffers included; evictable_bytes: could be freed now; unsaved_bytes: not on disk; pending_bytes: queued
             for writing; index_bytes: maps of the disk index; hidden_bytes: kept final hidden vectors.
     """
@@ -59,6 +60,7 @@ class CacheStat:
     pending_bytes: int
     index_bytes: int
     hidden_bytes: int
+    mapped_bytes: int = 0
 
     @property
     def total_bytes(self) -> int:
@@ -137,6 +139,7 @@ def cache_stat(
         pending_bytes=pending_bytes,
         index_bytes=disk.index_bytes() if disk else 0,
         hidden_bytes=hiddens.bytes,
+        mapped_bytes=pool.mapped_bytes,
     )
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from engine.kv.disk import DiskRecord, WriteRequest
 from engine.kv.keys import Ids, Roles
 from engine.kv.layout import LayerGroup, PageLayout, copy_rows
-from engine.store.record import SHIFTED, Kind, RecordHeader, checksum
+from engine.store.record import SHIFTED, Kind, RecordHeader, checksum, pieces_of
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -50,6 +50,10 @@ class Packer:
 
     def tail_layout(self, record: DiskRecord) -> PageLayout:
         return self.layout.sized(record.tokens) if record.tail else self.layout
+
+    def pieces(self, layout: PageLayout, group: int) -> npt.NDArray[np.int64]:
+        """int64 [layers, 2]: where each layer of the group starts and stops in its payload."""
+        return pieces_of(_stops(layout, layout.groups[group]))
 
     def agrees(self, header: RecordHeader | None, record: DiskRecord, group: int, ids: Ids, roles: Roles) -> bool:
         """Whether a header read from disk is the wanted record's, for exactly these tokens."""

@@ -18,11 +18,13 @@ from engine.kv.disk import DiskRecord, Location, ReadRequest
 from engine.kv.layout import LayerGroup, PageLayout, copy_rows
 from engine.store.mapping import populate
 from engine.store.packing import Packer, hidden_of
-from engine.store.record import MAX_HEADER, RecordHeader, decode, intact
+from engine.store.record import MAX_HEADER, RecordHeader, decode
 from engine.store.segment import read_header
+from kernels.checksum import cpu as checksums
 
 Bytes = npt.NDArray[np.uint8]
 READ_BYTES = 2 << 20  # of one request: large enough for any disk, and still in the core's cache when it is checked
+MAP_BYTES = 16 << 20  # of one turn of a thread with mapped pages: each costs waiting for the GIL a few times
 _THREADS = 4  # requests in flight
 _PARTS = 256
 _OPEN_FILES = 64
@@ -208,8 +210,7 @@ class Reader:
             batch, run = work
             try:
                 self._read(batch, run)
-                for part in run:
-                    self._check(batch, part)
+                self._check(batch, run)
             except Exception:  # bytes from disk may fail in unforeseen ways; the batch has to come to an end
                 _fail(batch, run, "damaged")
             if batch.settle():
@@ -253,16 +254,25 @@ class Reader:
         except OSError:
             batch.fail(part.request, "removed")
 
-    def _check(self, batch: ReadBatch, part: Part) -> None:
-        if batch.outcome(part.request):
-            return
+    def _check(self, batch: ReadBatch, run: list[Part]) -> None:
+        """Headers and tokens of all, then all checksums in one call."""
+        headers = [(part, decode(part.head.tobytes())) for part in run if not batch.outcome(part.request)]
+        sound = [(part, header) for part, header in headers if header is not None and self._agrees(batch, part, header)]
+        pieces = self._packer.pieces
+        sums = checksums.intact(
+            [(part.target, pieces(part.layout, part.index), b"".join(header.sums)) for part, header in sound]
+        )
+        good = {id(part) for (part, _), whole in zip(sound, sums, strict=True) if whole}
+        _fail(batch, [part for part, _ in headers if id(part) not in good], "damaged")
+        for part, header in sound:
+            if id(part) in good and batch.requests[part.request].record.tail:
+                self._unpack(batch, part, header)
+
+    def _agrees(self, batch: ReadBatch, part: Part, header: RecordHeader) -> bool:
         request = batch.requests[part.request]
-        header = decode(part.head.tobytes())
-        agrees = self._packer.agrees(header, request.record, part.index, request.ids, request.roles)
-        if header is None or not agrees or not intact(header, part.target):
-            batch.fail(part.request, "damaged")
-        elif request.record.tail:
-            self._unpack(batch, part, header)
+        return header.payload_bytes == len(part.target) and self._packer.agrees(
+            header, request.record, part.index, request.ids, request.roles
+        )
 
     def _unpack(self, batch: ReadBatch, part: Part, header: RecordHeader) -> None:
         start = header.extra_offset - header.payload_offset - header.payload_bytes
@@ -306,7 +316,8 @@ def _runs(parts: Sequence[Part]) -> Iterator[list[Part]]:
     run: list[Part] = []
     for part in parts:
         same = bool(run) and (run[-1].mapped is None) == (part.mapped is None)
-        if run and not (same and _follows(run[-1].at, part.at) and len(run) < _PARTS and _span(run[0], part) <= READ_BYTES):
+        most = READ_BYTES if part.mapped is None else MAP_BYTES
+        if run and not (same and _follows(run[-1].at, part.at) and len(run) < _PARTS and _span(run[0], part) <= most):
             yield run
             run = []
         run.append(part)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import xxhash
 
 from engine.kv.keys import Ids, Key, Roles
-from kernels.checksum.cpu import layers_intact
+from kernels.checksum import cpu as checksums
 
 MAGIC = b"PKRECORD"
 VERSION = 1
@@ -163,12 +163,18 @@ def _parse(body: bytes) -> RecordHeader | None:
     return header if same else None
 
 
+def pieces_of(stops: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """int64 [layers, 2]: where each layer of a payload starts and stops."""
+    ends = np.array(stops, np.int64)
+    starts = np.concatenate((np.zeros(1, np.int64), -(-ends[:-1] // SMALL_ALIGNMENT) * SMALL_ALIGNMENT))
+    return np.stack([starts[: len(ends)], ends], axis=1)
+
+
 def intact(header: RecordHeader, payload: npt.NDArray[np.uint8]) -> bool:
     """Whether `payload` (uint8 [payload bytes]) has the header's checksums, layer by layer."""
-    stops = np.array(header.stops, np.int64)
-    if header.payload_bytes != len(payload) or (stops[-1:] > len(payload)).any() or (np.diff(stops) < 0).any():
+    if header.payload_bytes != len(payload) or len(header.sums) != len(header.stops):
         return False
-    starts = np.concatenate(([0], -(-stops[:-1] // SMALL_ALIGNMENT) * SMALL_ALIGNMENT)) if len(stops) else stops
-    if (starts > stops).any():
+    try:
+        return checksums.intact([(payload, pieces_of(header.stops), b"".join(header.sums))])[0]
+    except ValueError:  # stops outside the payload
         return False
-    return layers_intact(payload, np.stack([starts, stops], axis=1).astype(np.int64), b"".join(header.sums))

@@ -1,4 +1,4 @@
-"""Whether pages are mapped or read into memory: whichever has been faster on this machine, measured as restores happen."""
+"""Whether pages are mapped or read into memory: whichever has been faster on this machine."""
 
 from __future__ import annotations
 
@@ -41,10 +41,8 @@ class Ways:
 
     def choose_map(self, size: int) -> bool:
         """For a restore of that many bytes. Mapping until both are known, then the faster; at times the other one."""
-        if size < _SMALLEST or not self.mapped:
-            return True
-        if not self.read:
-            return False
+        if not self.mapped or not self.read:
+            return not self.mapped or size < _SMALLEST
         self.restores += 1
         return (self.mapped >= self.read) != (self.restores % _AGAIN == 0)
 

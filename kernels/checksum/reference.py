@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-
-def layers_intact(payload: NDArray[np.uint8], pieces: NDArray[np.int64], sums: bytes) -> bool:
-    """Whether each of `pieces` ([layers, 2]: start and stop in `payload`) has its XXH3-128 (16 bytes, big-endian)."""
-    return all(xxhash.xxh3_128_digest(data) == total for data, total in _layers(payload, pieces, sums))
+Part = tuple[NDArray[np.uint8], NDArray[np.int64], bytes]
 
 
-def _layers(payload: NDArray[np.uint8], pieces: NDArray[np.int64], sums: bytes) -> Iterator[tuple[memoryview, bytes]]:
-    for number, (start, stop) in enumerate(pieces.tolist()):
-        yield payload[start:stop].data, sums[16 * number : 16 * number + 16]
+def intact(parts: Iterable[Part]) -> list[bool]:
+    """Of each part (data, pieces int64 [n, 2]: start and stop in the data, n sums) whether its pieces have their sums.
+
+    A sum is the XXH3-128 of a piece, 16 bytes, big-endian.
+    """
+    return [sums == b"".join(_sums(data, pieces)) for data, pieces, sums in parts]
+
+
+def _sums(data: NDArray[np.uint8], pieces: NDArray[np.int64]) -> Iterable[bytes]:
+    return (xxhash.xxh3_128_digest(data[start:stop].data) for start, stop in pieces.tolist())

@@ -142,20 +142,25 @@ private:
     pk::Executor executor_;
 };
 
-// Whether each piece (start and stop in `payload`) has its checksum; kernels/checksum/cpu.py has checked the bounds.
-bool layers_intact(Array1<uint8_t> payload, Array2<int64_t> pieces, nb::bytes sums, const std::string& level) {
+// For each part, which consists of the next `counts[part]` pieces: 1 if all of them have their checksums.
+nb::bytes parts_intact(Array1<uint64_t> addresses, Array1<int64_t> lengths, Array1<int64_t> counts, nb::bytes sums,
+                       const std::string& level) {
     const pk::KernelTable* table = pk::find_level(level);
     const uint8_t* expected = reinterpret_cast<const uint8_t*>(sums.c_str());
-    const uint8_t* data = payload.data();
-    const int64_t* piece = pieces.data();
-    const size_t count = pieces.shape(0);
-    nb::gil_scoped_release release;
-    uint8_t found[16];
-    for (size_t i = 0; i < count; i++) {
-        table->checksum(data + piece[2 * i], static_cast<size_t>(piece[2 * i + 1] - piece[2 * i]), found);
-        if (!std::equal(found, found + 16, expected + 16 * i)) return false;
+    std::string intact(counts.shape(0), '\1');
+    {
+        nb::gil_scoped_release release;
+        size_t piece = 0;
+        uint8_t found[16];
+        for (size_t part = 0; part < counts.shape(0); part++) {
+            for (const size_t stop = piece + static_cast<size_t>(counts(part)); piece < stop; piece++) {
+                const uint8_t* data = reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(addresses(piece)));
+                table->checksum(data, static_cast<size_t>(lengths(piece)), found);
+                if (!std::equal(found, found + 16, expected + 16 * piece)) intact[part] = 0;
+            }
+        }
     }
-    return true;
+    return nb::bytes(intact.data(), intact.size());
 }
 
 std::vector<std::string> level_names() {
@@ -168,7 +173,7 @@ std::vector<std::string> level_names() {
 
 NB_MODULE(_native, m) {
     m.def("levels", &level_names);
-    m.def("layers_intact", &layers_intact);
+    m.def("parts_intact", &parts_intact);
     m.def("lower_thread_priority", &pk::lower_thread_priority);
     bind_encoder(m);
     nb::class_<NativeExecutor>(m, "Executor")

@@ -24,8 +24,8 @@ def test_equal_to_the_reference(isa: str, lengths: tuple[int, ...]) -> None:
     pieces = pieces_of(lengths)
     payload = np.random.default_rng(7).integers(0, 256, int(pieces[-1, 1]) + 9, np.uint8)
     sums = b"".join(xxhash.xxh3_128_digest(payload[a:b].tobytes()) for a, b in pieces)
-    assert cpu.layers_intact(payload, pieces, sums, isa)
-    assert reference.layers_intact(payload, pieces, sums)
+    assert cpu.intact([(payload, pieces, sums)], isa)[0]
+    assert reference.intact([(payload, pieces, sums)])[0]
 
 
 @pytest.mark.parametrize("isa", available_isas())
@@ -36,10 +36,24 @@ def test_any_flipped_bit_is_noticed(isa: str) -> None:
     for place in range(0, 3900, 37):
         payload[place] ^= 1 << place % 8
         inside = place < 1500 or place >= 1536
-        assert cpu.layers_intact(payload, pieces, sums, isa) != inside, place
+        assert cpu.intact([(payload, pieces, sums)], isa)[0] != inside, place
         payload[place] ^= 1 << place % 8
 
 
 def test_pieces_outside_the_payload_are_refused() -> None:
     with pytest.raises(ValueError, match="do not fit"):
-        cpu.layers_intact(np.zeros(300, np.uint8), np.array([[0, 301]], np.int64), bytes(16))
+        cpu.intact([(np.zeros(300, np.uint8), np.array([[0, 301]], np.int64), bytes(16))])
+
+
+@pytest.mark.parametrize("isa", available_isas())
+def test_of_many_parts_the_damaged_ones_are_named(isa: str) -> None:
+    chance = np.random.default_rng(9)
+    parts = []
+    for number in range(7):
+        data = chance.integers(0, 256, 900 + number, np.uint8)
+        sums = xxhash.xxh3_128_digest(data[5:400].tobytes()) + xxhash.xxh3_128_digest(data[448:].tobytes())
+        parts.append((data, np.array([[5, 400], [448, len(data)]], np.int64), sums))
+    parts[2][0][399] ^= 1
+    parts[5][0][-1] ^= 128
+    assert cpu.intact(parts, isa) == [True, True, False, True, True, False, True]
+    assert cpu.intact([], isa) == []

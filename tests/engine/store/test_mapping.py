@@ -1,0 +1,134 @@
+"""Pages straight from mapped segments, the choice between that and reading, and how segments are written for it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.kv.sequence import Sequence
+from engine.store.mapping import can_map
+from engine.store.segment import STRETCH, SegmentWriter, scan
+from engine.store.ways import Ways
+from tests.engine.kv.small import append, check_rows
+from tests.engine.store.opened import Opened, restore, tokens_of
+from tests.engine.store.test_damage import flip, segment
+
+TOKENS = tokens_of(range(3, 60))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    with Opened(tmp_path) as opened:
+        opened.converse("chat", TOKENS).release()
+    return tmp_path
+
+
+def prefer(folder: Path, mapped: float, read: float) -> None:
+    ways = Ways(folder / "ways.json")
+    ways.saw(True, 64 << 20, 1 / mapped)
+    ways.saw(False, 64 << 20, 1 / read)
+    ways.save()
+
+
+def mapped_pages(sequence: Sequence) -> int:
+    return sum(page.buffer.slab is None for page in sequence.pages)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_both_ways_bring_back_the_same_rows(store: Path, mapped: bool) -> None:
+    prefer(store, *((2.0, 1.0) if mapped else (1.0, 2.0)))
+    with Opened(store) as opened:
+        sequence = restore(opened.cache, opened.cache.match(TOKENS))
+        check_rows(sequence)
+        assert sequence.num_tokens == len(TOKENS)
+        assert mapped_pages(sequence) == (len(sequence.pages) if mapped and can_map() else 0)
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+def test_mapped_pages_count_against_the_budget_and_are_let_go(store: Path) -> None:
+    with Opened(store) as opened:
+        sequence = restore(opened.cache, opened.cache.match(TOKENS))
+        pool, pages = opened.cache.pool, len(sequence.pages)
+        assert pages
+        assert pool.mapped_bytes == pages * pool.stride
+        assert pool.used_bytes == pool.mapped_bytes + pool.stride, "the tail lies in memory"
+        assert opened.cache.stat().mapped_bytes == pool.mapped_bytes
+        sequence.release()
+        opened.cache.evict(pool.used_bytes)
+        assert pool.used_bytes == pool.mapped_bytes == 0
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+def test_a_mapped_page_is_never_written_to(store: Path) -> None:
+    path = segment(store)
+    before = path.read_bytes()
+    with Opened(store) as opened:
+        sequence = restore(opened.cache, opened.cache.match(TOKENS))
+        sequence.keep_first(sequence.page_tokens + 1)  # cuts inside a mapped page
+        append(sequence, tokens_of(range(200, 212)))
+        check_rows(sequence)
+        assert mapped_pages(sequence) == 1
+    assert path.read_bytes() == before
+
+
+def test_mapped_pages_outlive_their_file(store: Path) -> None:
+    with Opened(store) as opened:
+        sequence = restore(opened.cache, opened.cache.match(TOKENS))
+        segment(store).unlink()
+        check_rows(sequence)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_damage_ends_the_prefix_whichever_way(store: Path, mapped: bool) -> None:
+    prefer(store, *((2.0, 1.0) if mapped else (1.0, 2.0)))
+    record = [found for found in scan(segment(store), 0) if found.header.kind == 0][2]
+    flip(segment(store), record.offset + record.header.payload_offset + 7)
+    with Opened(store) as opened:
+        sequence = restore(opened.cache, opened.cache.match(TOKENS))
+        assert len(sequence.pages) == 2
+        check_rows(sequence)
+        assert opened.cache.notices()
+
+
+def test_a_segment_is_written_in_whole_stretches(tmp_path: Path) -> None:
+    """What lies behind the last whole stretch waits for `sync`; nothing is lost or moved by that."""
+    writer, chance = SegmentWriter(tmp_path), np.random.default_rng(4)
+    header = next(found.header for found in scan(_written(tmp_path / "other"), 0) if found.header.kind == 0)
+    placed = []
+    for size in (700_001, 2_500_000, 64, 5_000_003):
+        body = chance.integers(0, 256, size, np.uint8)
+        placed.append((writer.append(replace(header, payload_bytes=size), [body]), body))
+        assert os.stat(writer.path).st_size in (4096, writer.end - writer.end % STRETCH)
+    writer.sync()
+    data = np.fromfile(writer.path, np.uint8)
+    writer.close()
+    assert len(data) == writer.end
+    for offset, body in placed:
+        start = offset + replace(header, payload_bytes=len(body)).payload_offset
+        assert (data[start : start + len(body)] == body).all()
+
+
+def _written(folder: Path) -> Path:
+    with Opened(folder) as opened:
+        opened.converse("chat", TOKENS).release()
+    return segment(folder)
+
+
+def test_the_faster_way_is_chosen_and_the_other_tried_at_times(tmp_path: Path) -> None:
+    ways, size = Ways(tmp_path / "ways.json"), 100 << 20
+    assert ways.choose_map(size), "nothing is known"
+    ways.saw(True, size, 0.02)
+    assert not ways.choose_map(size), "reading was never measured"
+    ways.saw(False, size, 0.04)
+    chosen = [ways.choose_map(size) for _ in range(32)]
+    assert chosen.count(False) == 2
+    ways.saw(True, size, 10.0)  # from a slow disk: says nothing about the way
+    assert ways.choose_map(size)
+    ways.save()
+    assert Ways.load(tmp_path / "ways.json").mapped == size / 0.02
+    (tmp_path / "ways.json").write_text("{")
+    assert Ways.load(tmp_path / "ways.json").mapped == 0.0
