@@ -7,8 +7,6 @@ engine.bench_switch JOB.json`) on copies of the store, so that nothing of them w
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.bench_driver import Answered, BenchEngine
+from engine.bench_files import drop_file_cache, second_store, segments, sequential_mb_s
 from engine.errors import EngineError
 from engine.gguf import GgufFile
 from engine.kv.layout import PageLayout
@@ -33,7 +32,6 @@ CHATS = 10
 DOCUMENT_TOKENS = 6000
 _ROUNDS = 5
 _TURNS = 4
-_READ_BYTES = 4 << 20
 _JOB_SECONDS = 3600
 
 
@@ -98,7 +96,7 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
         with BenchEngine(path, settings, scratch / "store") as engine:
             plan = _plan(engine, path, settings, tokens, question)
             first, history = _first_turn(engine, plan)
-            copies = [_second_store(scratch / "store", scratch / name) for name in ("warm", "cold")]
+            copies = [second_store(scratch / "store", scratch / name) for name in ("warm", "cold")]
             here = engine.ask("main", history + plan.text(question, 1), ANSWER)
             switches = _switches(engine, plan, history)
             written = _written_ratio(engine, plan, scratch / "store", history)
@@ -216,7 +214,7 @@ def _shared_ratio(plan: Plan, store: Path) -> float:
         engine.flush()
         in_memory = engine.idle_stats().kv_memory_bytes / (size * engine.loaded.kv_bytes_per_token)
         own = CHATS * -(-(len(document) + plan.question - pages * size) // size)
-    records = [found.header for path in _segments(store) for found in scan(path, 0)]
+    records = [found.header for path in segments(store) for found in scan(path, 0)]
     on_disk = sum(header.kind == Kind.PAGE and header.start + size <= pages * size for header in records)
     return max((in_memory - own) / pages, on_disk / pages)
 
@@ -249,7 +247,7 @@ def _return_to(job: dict[str, Any]) -> dict[str, Any]:
     with BenchEngine(plan.path, plan.settings, store) as engine:
         engine.ask("touch", plan.text(16, 9), 1)
         if job["cold"]:
-            _drop_file_cache(store)
+            drop_file_cache(store)
         answered = engine.ask("main", history + plan.text(plan.question, 1), ANSWER)
     if answered.restored.reused.disk < plan.tokens:
         raise EngineError("The conversation did not come back from disk.", str(answered.restored))
@@ -259,45 +257,8 @@ def _return_to(job: dict[str, Any]) -> dict[str, Any]:
         "prefill_ms": answered.finished.timings.prefill,
         "bytes_read": answered.finished.bytes_read,
         "generated": list(answered.finished.generated.ids),
-        "disk_mb_s": _sequential_mb_s(store) if job["cold"] else 0.0,
+        "disk_mb_s": sequential_mb_s(store) if job["cold"] else 0.0,
     }
-
-
-def _second_store(store: Path, target: Path) -> Path:
-    """The same segments (the files themselves, in the file cache as writing them left them) and a copy of the index."""
-
-    def place(source: str, copy: str) -> None:
-        if Path(source).parent.name == "segments":
-            os.link(source, copy)
-        else:
-            shutil.copy2(source, copy)
-
-    return Path(shutil.copytree(store, target, copy_function=place))
-
-
-def _segments(store: Path) -> list[Path]:
-    return sorted((store / "segments").iterdir())
-
-
-def _drop_file_cache(store: Path) -> None:
-    for path in _segments(store):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
-
-
-def _sequential_mb_s(store: Path) -> float:
-    """Plain reading of the same files, nothing cached: one stream of large requests."""
-    _drop_file_cache(store)
-    buffer, total, started = bytearray(_READ_BYTES), 0, time.perf_counter()
-    for path in _segments(store):
-        with path.open("rb", buffering=0) as file:
-            while count := file.readinto(buffer):
-                total += count
-    return total / 1e6 / (time.perf_counter() - started)
 
 
 if __name__ == "__main__":
