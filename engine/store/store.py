@@ -24,9 +24,10 @@ from engine.store.index import Index
 from engine.store.locks import maintenance, private_folder
 from engine.store.mapping import can_map, map_records
 from engine.store.packing import Packer
-from engine.store.reader import ReadBatch, Reader, Segments
+from engine.store.reader import ReadBatch, Reader
 from engine.store.record import BLOCK
 from engine.store.recovery import Recovered, is_damage, mark_damaged, repair
+from engine.store.segments import Segments
 from engine.store.ways import NAME as WAYS_NAME
 from engine.store.ways import Ways
 from engine.store.writer import Job, Writer
