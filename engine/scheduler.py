@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from engine.admission import Admission
 from engine.citation_limit import CitationLimit
 from engine.errors import EngineError
+from engine.limits import Limits, prefill_slice
 from engine.messages import (
     ConversationId,
     Event,
@@ -34,21 +34,6 @@ from engine.timings import Rates, now_ms
 from engine.turn import Phase, Turn
 
 MAX_RUNNING = 16
-# Beside running decodes a prefill slice may take this long, so that their tokens keep flowing.
-_SLICE_MS = 120.0
-_SMALLEST_SLICE = 32
-# Alone it may take this long: a step is given up, and repeated, when the reader turns to another conversation.
-_STEP_MS = 1500.0
-_SMALLEST_STEP = 128
-
-
-@dataclass(frozen=True)
-class Limits:
-    """`context`: tokens a conversation may hold; `prefill_chunk`: most prompt tokens in a step."""
-
-    context: int
-    prefill_chunk: int
-    end_tokens: frozenset[int]
 
 
 class Scheduler:
@@ -179,9 +164,7 @@ class Scheduler:
 
     def slice(self, *, decoding: bool) -> int:
         """Prompt tokens for a step of the time that is fit: less beside running answers."""
-        budget, smallest = (_SLICE_MS, _SMALLEST_SLICE) if decoding else (_STEP_MS, _SMALLEST_STEP)
-        affordable = int(self._rates.prefill * budget / 1e3) if self._rates.prefill else smallest
-        return min(self._limits.prefill_chunk, max(smallest, affordable))
+        return prefill_slice(self._rates.prefill, self._limits.prefill_chunk, decoding=decoding)
 
     def _guard(self, turn: Turn, action: Callable[[], object]) -> None:
         """A turn that cannot go on fails alone; the others are not touched."""

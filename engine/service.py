@@ -18,6 +18,7 @@ from engine.kv.cache import KvCache
 from engine.kv.log import KvLog
 from engine.kv.restore import Restore
 from engine.kv.shift import KeyRotation
+from engine.limits import Limits
 from engine.loading import LoadedModel, ModelHandle, load
 from engine.messages import (
     Cancel,
@@ -41,7 +42,7 @@ from engine.messages import (
 from engine.overflow import shift_refused
 from engine.runner import Runner
 from engine.running import Running, unknown_state
-from engine.scheduler import Limits, Scheduler
+from engine.scheduler import Scheduler
 from engine.speculation import Speculation
 from engine.store import KvStore
 from engine.timings import Rates

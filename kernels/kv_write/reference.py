@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 _PLAIN = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -27,7 +29,7 @@ def rotated(values: torch.Tensor) -> torch.Tensor:
     matrix = torch.ones(1, 1)
     while len(matrix) < run:
         matrix = torch.kron(torch.tensor([[1.0, 1.0], [1.0, -1.0]]), matrix)
-    return (values.reshape(*values.shape[:-1], -1, run) @ matrix / run**0.5).reshape(values.shape)
+    return (values.reshape(*values.shape[:-1], -1, run) @ matrix / math.sqrt(run)).reshape(values.shape)
 
 
 def _stored_q4(values: torch.Tensor) -> torch.Tensor:

@@ -18,11 +18,12 @@ from engine.drafts import Draft
 from engine.kv.cache import KvCache
 from engine.kv.layout import copy_rows
 from engine.kv.pool import KvMemoryFull, PageBuffer
+from engine.limits import Limits
 from engine.loading import load
 from engine.messages import ConversationId, EngineSettings, Event, Sampling, Submit, Tokens, TurnFinished, TurnId
 from engine.row_runs import decode_run
 from engine.runner import Runner
-from engine.scheduler import Limits, Scheduler
+from engine.scheduler import Scheduler
 from engine.speculation import LONGEST_DRAFT, Chances, Speculation, StepCosts
 from engine.timings import Rates
 from engine.turn import Turn
