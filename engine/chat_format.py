@@ -9,20 +9,20 @@ are used throughout.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date as Date
 
 from engine.chat_reasoning import OPEN, Mark, ReplyStream, marks_of
 from engine.chat_sources import chat_templates, fallback_template
-from engine.chat_template import ChatTemplate, Message
+from engine.chat_template import CLOCK, ChatTemplate, Message
 from engine.gguf import GgufFile
 from engine.tokenizer import Tokenizer
 
 _SYSTEM = "Qzsystemzq"
 _USERS = ("Qzuseronezq", "Qzusertwozq", "Qzuserthreezq")
 _ANSWERS = ("Qzansweronezq", "Qzanswertwozq")
-_FIXED_DATE = datetime(2025, 1, 1)
+UNDATED = Date(2025, 1, 1)  # of prompts that no date was stored with
 _NO_ROLE_GLUE = "\n\n"  # between system and user text where the template has no system role
 
 # Ends a message in harmony (gpt-oss), whose end of turn is <|return|> when sampled and this in the history.
@@ -60,6 +60,7 @@ class ChatFormat:
     segments: the text form. append_only: whether the template's own renderings agree with it for up to three
     turns. end_of_turn: the token that closes an answer, None where there is none. marks: how the model sets reasoning
     apart, none where it does not reason. warnings: for the reader.
+    `redated`: the same format with another date; None where the template shows none.
     """
 
     def __init__(
@@ -69,12 +70,14 @@ class ChatFormat:
         tokenizer: Tokenizer,
         warnings: tuple[str, ...],
         marks: tuple[Mark, ...] = (),
+        redated: Callable[[Date], ChatFormat] | None = None,
     ) -> None:
         self.segments = segments
         self.append_only = append_only
         self.warnings = warnings
         self._tokenizer = tokenizer
         self.marks = marks
+        self._redated = redated
         self._open = self._with_bos(self._template_ids(segments.open, continues=False))
         self._first = self._template_ids(segments.first_user_open)
         self._first_alone = self._with_bos(self._template_ids(segments.first_user_open_alone, continues=False))
@@ -89,7 +92,7 @@ class ChatFormat:
         gguf: GgufFile,
         tokenizer: Tokenizer,
         *,
-        date: datetime = _FIXED_DATE,
+        date: Date = UNDATED,
         enable_thinking: bool | None = None,
         variant: str = "default",
     ) -> ChatFormat:
@@ -99,21 +102,13 @@ class ChatFormat:
         enable_thinking: reasoning on or off for templates that can switch it, None leaves it to them.
         variant: one of engine.chat_sources.chat_templates.
         """
-        variables = _variables(tokenizer, enable_thinking)
         sources = chat_templates(gguf)
         source = sources.get(variant) or sources.get("default")
-        if source is None:
-            reason = "The model file has no chat template"
-        else:
-            try:
-                found, marks = _probed(ChatTemplate(source, date, variables)), marks_of(tokenizer, source)
-                return ChatFormat(*found, tokenizer, (), marks)
-            except Exception as error:  # the template is code of others: whatever it raises is its failure
-                reason = f"The chat template of the model file cannot be used ({_short(error)})"
-        warning = f"{reason}; a built-in format is used and answers may be worse."
-        fallback = fallback_template(tokenizer)
-        found = _probed(ChatTemplate(fallback, date, variables))
-        return ChatFormat(*found, tokenizer, (warning,), marks_of(tokenizer, fallback))
+        return _format(source, tokenizer, _variables(tokenizer, enable_thinking), date)
+
+    def dated(self, date: Date) -> ChatFormat:
+        """The format of a conversation that began on `date`; itself where the template does not ask for the date."""
+        return self if self._redated is None else self._redated(date)
 
     @property
     def reasons(self) -> bool:
@@ -165,6 +160,22 @@ class ChatFormat:
         bos = self._tokenizer.bos
         missing = self._tokenizer.add_bos and bos is not None and ids[:1] != [bos]
         return [bos, *ids] if missing and bos is not None else ids
+
+
+def _format(source: str | None, tokenizer: Tokenizer, variables: Mapping[str, object], date: Date) -> ChatFormat:
+    if source is None:
+        reason = "The model file has no chat template"
+    else:
+        redated = (lambda other: _format(source, tokenizer, variables, other)) if CLOCK in source else None
+        try:
+            found, marks = _probed(ChatTemplate(source, date, variables)), marks_of(tokenizer, source)
+            return ChatFormat(*found, tokenizer, (), marks, redated)
+        except Exception as error:  # the template is code of others: whatever it raises is its failure
+            reason = f"The chat template of the model file cannot be used ({_short(error)})"
+    warning = f"{reason}; a built-in format is used and answers may be worse."
+    fallback = fallback_template(tokenizer)
+    found = _probed(ChatTemplate(fallback, date, variables))
+    return ChatFormat(*found, tokenizer, (warning,), marks_of(tokenizer, fallback))
 
 
 def _behind_end(ids: list[int], ends: set[int]) -> list[int]:

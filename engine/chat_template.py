@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date as Date
+from datetime import datetime, time
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError, nodes
@@ -21,6 +22,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 Message = Mapping[str, object]
 
+CLOCK = "strftime_now"  # how a template asks for the date
 _MAX_OUTPUT = 4 << 20  # characters
 _MAX_PRODUCT = 1 << 20
 
@@ -53,17 +55,17 @@ def _extent(value: Any) -> int:
 class ChatTemplate:
     """A compiled template. jinja2.TemplateError: its source does not compile.
 
-    `date`: what `strftime_now` shows; it belongs to the conversation: no prompt changes at midnight.
+    `date`: what `strftime_now` shows, at 0:00; it belongs to the conversation: no prompt changes at midnight.
     `variables`: passed to every rendering (bos_token, eos_token, enable_thinking, ...).
     """
 
-    def __init__(self, source: str, date: datetime, variables: Mapping[str, object]) -> None:
+    def __init__(self, source: str, date: Date, variables: Mapping[str, object]) -> None:
         environment = _Environment(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
         )
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _raise
-        environment.globals["strftime_now"] = date.strftime
+        environment.globals[CLOCK] = datetime.combine(date, time()).strftime
         self._template = environment.from_string(source)
         self._variables = dict(variables)
 

@@ -17,6 +17,7 @@ from typing import Any
 from app.core import leases, queries
 from app.core.cut_store import CutStore
 from app.core.database import MigratedDatabase
+from app.core.dates import DateStore
 from app.core.errors import UserError
 from app.core.lookups import Lookup, Scope
 from app.core.records import (
@@ -53,6 +54,7 @@ class ConversationStore:
 
     Attributes:
         cuts: what leaves the context or the conversation, and how it comes back.
+        dates: what templates show as today's date.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,6 +62,7 @@ class ConversationStore:
         self._database = MigratedDatabase(path, MIGRATIONS, "The conversations")
         self.surveys = SurveyStore(self._database)
         self.cuts = CutStore(self._database)
+        self.dates = DateStore(self._database)
 
     def close(self) -> None:
         self._database.close()
@@ -168,8 +171,8 @@ class ConversationStore:
                 [copy.id, last, conversation, last if last is not None else LAST_OF_ALL],
             )
             db.execute(
-                "UPDATE conversations SET (tokenizer, computed, shifts) = "
-                "(SELECT tokenizer, computed, CASE WHEN ? THEN '[]' ELSE shifts END FROM conversations WHERE id = ?) "
+                "UPDATE conversations SET (tokenizer, date, computed, shifts) = (SELECT tokenizer, date, computed, "
+                "CASE WHEN ? THEN '[]' ELSE shifts END FROM conversations WHERE id = ?) "
                 "WHERE id = ?",
                 [last is not None, conversation, copy.id],
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import date as Date
 from typing import TYPE_CHECKING
 
 from app.core.conversations import ConversationStore
@@ -48,7 +49,8 @@ class Histories:
         identity, computed = store.computed(conversation)
         if identity != model.identity:
             computed = 0
-            messages = self._renewed(messages, model) if identity else messages
+            date = store.get(conversation).date
+            messages = self._renewed(messages, model, date) if identity else messages
             if store_renewed:
                 store.set_tokens([(m.id, m.tokens, m.placement) for m in messages] if identity else [])
                 store.set_computed(conversation, model.identity, 0)
@@ -59,10 +61,10 @@ class Histories:
         found = Situation(store.get(conversation), answered, model, model.end_ids, unanswered, head, free)
         return found, computed
 
-    def _renewed(self, messages: tuple[Message, ...], model: ReadyModel) -> tuple[Message, ...]:
+    def _renewed(self, messages: tuple[Message, ...], model: ReadyModel, date: Date | None) -> tuple[Message, ...]:
         placed = [i.document_id for m in messages for i in (*m.placement.documents, *m.placement.passages)]
         names = self._texts.names(placed)
-        renewed = recompose(model.chat, messages, self._texts.placed, names, model.end_of_turn)
+        renewed = recompose(model.chat.dated(date), messages, self._texts.placed, names, model.end_of_turn)
         return tuple(replace(m, tokens=c.tokens, placement=c.placement) for m, c in renewed)
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date as Date
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from app.core.dates import DateStore
 from app.core.documents import DocumentTexts
 from app.core.heads import Head
 from app.core.lookups import Lookup
@@ -57,7 +59,8 @@ class LoadedModel(Protocol):
 @dataclass(frozen=True)
 class Plan:
     """One question ready to be sent. `estimated`: upper bound of passages that were not looked up yet. `lookup`: what
-    was searched, None when nothing had to be. `elsewhere`: about what a survey reads in prompts of its own."""
+    was searched, None when nothing had to be. `elsewhere`: about what a survey reads in prompts of its own. `date`: of
+    the conversation with it."""
 
     context: Context
     history: Tokens
@@ -69,6 +72,7 @@ class Plan:
     estimated: int = 0
     lookup: Lookup | None = None
     elsewhere: int = 0
+    date: Date | None = None
 
     @property
     def tokens(self) -> Tokens:
@@ -99,10 +103,19 @@ class Situation:
 
 
 class Planner:
-    """Composes questions; thread-safe. `library` is asked for at first need, `search` finds passages."""
+    """Composes questions; thread-safe. `library` and `dates` are asked for at first need, `search` finds passages."""
 
-    def __init__(self, library: Callable[[], Library], search: Search, settings: Callable[[], Settings]) -> None:
+    def __init__(
+        self,
+        library: Callable[[], Library],
+        search: Search,
+        settings: Callable[[], Settings],
+        dates: Callable[[], DateStore],
+        today: Callable[[], Date] = Date.today,
+    ) -> None:
         self._library = library
+        self._dates = dates
+        self._today = today
         self._search = search
         self._settings = settings
         self.texts = DocumentTexts(library)
@@ -111,7 +124,7 @@ class Planner:
     def plan(self, situation: Situation, question: str, look_up: bool = True) -> Plan:
         """The next message. `look_up` False: passages are not searched, only bounded (for a price)."""
         context = Context.of(situation.messages, situation.end_ids, situation.head, situation.next_marker)
-        draft = _Draft(situation, context, history(situation.messages), question, self._settings())
+        draft = self._draft(situation, context, question)
         readable = self._readable(draft)
         searched = self.scopes.of(situation.conversation.scope, question, readable)
         if situation.conversation.mode == "survey" and searched.documents:
@@ -132,17 +145,28 @@ class Planner:
     def bare(self, situation: Situation, question: str) -> Plan:
         """The question alone, nothing of the documents."""
         context = Context.of(situation.messages, situation.end_ids)
-        return _Draft(situation, context, history(situation.messages), question, self._settings()).finish("none")
+        return self._draft(situation, context, question).finish("none")
+
+    def _draft(self, situation: Situation, context: Context, question: str) -> _Draft:
+        def date(documents: Sequence[WholeDocument]) -> Date | None:
+            if context.used or context.head is not None:
+                return situation.conversation.date
+            kept = self._dates().of_document(documents[0].id) if documents else situation.conversation.date
+            return kept or self._today()
+
+        return _Draft(situation, context, history(situation.messages), question, self._settings(), date)
 
     def shared_prefix(self, document: int, model: LoadedModel) -> Tokens | None:
         """What every first question on this document alone begins with; None when automatic mode would not read it
-        whole with this model, or when it is not there.
+        whole with this model, or when it is not there. Its date is stored: it stays what it is.
         """
         attached = (AttachedDocument(document, 0.0),)
         conversation = Conversation(ConversationId(""), "", 0.0, 0.0, documents=attached)
         plan = self.plan(Situation(conversation, (), model, frozenset()), "", look_up=False)
-        shared = plan.composed.placement.shared_tokens
-        return Tokens.prompt(plan.composed.tokens.ids[:shared]) if plan.addition.documents else None
+        if not plan.addition.documents:
+            return None
+        self._dates().keep(plan.date, (document,))
+        return Tokens.prompt(plan.composed.tokens.ids[: plan.composed.placement.shared_tokens])
 
     def _readable(self, draft: _Draft) -> list[int]:
         """Attached documents, in shelf order."""
@@ -215,11 +239,14 @@ class Planner:
 
 @dataclass(frozen=True)
 class _Draft:
+    """`date`: what the template shows in a message with these documents."""
+
     situation: Situation
     context: Context
     history: Tokens
     question: str
     settings: Settings
+    date: Callable[[Sequence[WholeDocument]], Date | None]
 
     @property
     def room(self) -> int:
@@ -239,7 +266,8 @@ class _Draft:
         return Addition(self.question, tuple(documents), tuple(passages), self.instructions, grounded)
 
     def compose(self, addition: Addition) -> Composed:
-        return compose(self.situation.model.chat, addition, self.context)
+        chat = self.situation.model.chat.dated(self.date(addition.documents))
+        return compose(chat, addition, self.context)
 
     def fits(self, documents: Sequence[WholeDocument]) -> bool:
         size = len(self.compose(self.addition(documents)).tokens)
@@ -283,4 +311,5 @@ class _Draft:
         addition = self.addition(documents, passages)
         limit = self.situation.model.context
         composed = self.compose(addition)
-        return Plan(self.context, self.history, composed, addition, mode, limit, retrieve_ms, estimated)
+        date = self.date(documents)
+        return Plan(self.context, self.history, composed, addition, mode, limit, retrieve_ms, estimated, date=date)

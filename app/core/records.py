@@ -7,6 +7,7 @@ indices into Python strings.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from datetime import date as Date
 from typing import TYPE_CHECKING, Any, Literal, NewType
 
 from app.core.lookups import Lookup, PagesRead, Scope, StoredRange
@@ -33,7 +34,9 @@ class AttachedDocument:
 
 @dataclass(frozen=True)
 class Conversation:
-    """`title_fixed`: the reader named it, so the automatic title stays away. `trashed`: when, or None."""
+    """`title_fixed`: the reader named it, so the automatic title stays away. `trashed`: when, or None. `date`: what the
+    template shows in it, see app.core.dates; None before its first turn.
+    """
 
     id: ConversationId
     title: str
@@ -46,6 +49,7 @@ class Conversation:
     title_fixed: bool = False
     documents: tuple[AttachedDocument, ...] = ()
     scope: Scope | None = None
+    date: Date | None = None
 
     @property
     def document_ids(self) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from datetime import date as Date
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ def conversation_from_row(row: dict[str, Any], documents: tuple[AttachedDocument
         title_fixed=bool(row["title_fixed"]),
         documents=documents,
         scope=Scope(**json.loads(row["scope"])) if row["scope"] else None,
+        date=Date.fromisoformat(row["date"]) if row["date"] else None,
     )
 
 

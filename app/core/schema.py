@@ -98,4 +98,17 @@ def _lookups(db: sqlite_utils.Database) -> None:
         db.execute(statement)
 
 
-MIGRATIONS = (_conversations, _search, _context, _lookups)
+# The date that a template shows: of a conversation ('' before its first turn, and of those begun without one), and of
+# what all conversations on a document begin with.
+_DAYS = (
+    "ALTER TABLE conversations ADD COLUMN date TEXT NOT NULL DEFAULT ''",
+    "CREATE TABLE document_dates (document INTEGER PRIMARY KEY, date TEXT NOT NULL)",
+)
+
+
+def _dates(db: sqlite_utils.Database) -> None:
+    for statement in _DAYS:
+        db.execute(statement)
+
+
+MIGRATIONS = (_conversations, _search, _context, _lookups, _dates)

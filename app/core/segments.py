@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from datetime import date as Date
 from typing import Protocol
 
 from rag.context import reflowed
@@ -15,6 +16,7 @@ from rag.types import Passage
 
 LONG_TEXT = 2000  # characters
 KEPT_TEXTS = 8
+KEPT_DATES = 8
 
 HEADER = (
     "Answer the question from the passages. Name the number of the passage, like [2]. "
@@ -34,6 +36,8 @@ class ChatGlue(Protocol):
 
     def next_user_open_ids(self, ended_by_eog: bool) -> Sequence[int]: ...
 
+    def dated(self, date: Date) -> ChatGlue: ...
+
 
 class Encoder(Protocol):
     """`engine.tokenizer.Tokenizer`."""
@@ -45,7 +49,7 @@ class PromptFormat:
     """Glue and texts as ids, each segment tokenised alone. Thread-safe.
 
     Our segments are parts of a message, so white space at their ends stays whatever the template trims. Long
-    texts (documents) are remembered: a price is asked for at every key stroke.
+    texts (documents) and formats of other dates are remembered: a price is asked for at every key stroke.
     """
 
     def __init__(self, glue: ChatGlue, encoder: Encoder) -> None:
@@ -53,6 +57,22 @@ class PromptFormat:
         self._encoder = encoder
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[int, ...]] = {}
+        self._dated: dict[Date, PromptFormat] = {}
+
+    def dated(self, date: Date | None) -> PromptFormat:
+        """The format whose template shows that date; itself for None and where the template shows none."""
+        if date is None:
+            return self
+        with self._lock:
+            found = self._dated.pop(date, None)
+        if found is None:
+            glue = self.glue.dated(date)
+            found = self if glue is self.glue else PromptFormat(glue, self._encoder)
+        with self._lock:
+            self._dated[date] = found
+            while len(self._dated) > KEPT_DATES:
+                self._dated.pop(next(iter(self._dated)))
+        return found
 
     def text_ids(self, text: str) -> Sequence[int]:
         if len(text) < LONG_TEXT:

@@ -104,6 +104,7 @@ class SummaryWork:
         asked = f"What was said in “{old.title}” before?"
         plan = self._with.planner.plan(Situation(target, (), model, model.end_ids), asked, look_up=False)
         store.append(target.id, "user", asked, plan.composed.tokens, placement=plan.composed.placement)
+        store.dates.keep(plan.date, [document.id for document in plan.addition.documents], target.id)
         answer = Tokens.prompt([*model.chat.text_ids(text), model.end_of_turn])
         store.append(target.id, "assistant", text, answer)
         store.set_computed(target.id, model.identity, 0)
@@ -111,7 +112,7 @@ class SummaryWork:
 
 
 def _prompt(model: ReadyModel, situation: Situation) -> Tokens:
-    chat = model.chat
+    chat = model.chat.dated(situation.conversation.date)
     ended = Context.of(situation.messages, situation.end_ids).ended
     question = [*chat.text_ids(ASK), *chat.glue.assistant_open_ids()]
     behind = history(situation.messages) + Tokens.prompt([*chat.glue.next_user_open_ids(ended), *question])

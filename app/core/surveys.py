@@ -7,7 +7,7 @@ the parts under a name of their own, so they go behind the conversation the read
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.citing import cite_answer
@@ -18,6 +18,7 @@ from app.core.planning import Situation
 from app.core.prompt import Composed
 from app.core.reasoning import split_answer
 from app.core.records import Message, PhaseTimes, StoredCitation, TokenReport, TurnReport
+from app.core.segments import PromptFormat
 from app.core.survey_plan import (
     NOTE_TOKENS,
     SurveyPart,
@@ -95,14 +96,20 @@ class Survey:
         if step < len(self.plan.parts):
             part = self.plan.parts[step]
             passages = self._passages(part)
-            text = self._ask(part_prompt(self.model.chat, self.plan, passages), NOTE_TOKENS, step)
+            text = self._ask(part_prompt(self._chat(passages), self.plan, passages), NOTE_TOKENS, step)
             return renumbered(text, part.first_marker, len(passages))
         told = self._joined(step)
         last = step == self.plan.steps - 1
         if len(told) < 2:
             return told[0][1] if told and not last else ""
         most = self.services.settings().sampling.max_tokens if last else NOTE_TOKENS
-        return self._ask(joined_prompt(self.model.chat, self.plan.question, told), most, step)
+        return self._ask(joined_prompt(self._chat(), self.plan.question, told), most, step)
+
+    def _chat(self, passages: Sequence[Passage] = ()) -> PromptFormat:
+        """Parts show their document's date: what was computed for them serves the next survey too."""
+        store = self.services.store()
+        kept = store.dates.of_document(int(passages[0].document_id)) if passages else None
+        return self.model.chat.dated(kept or store.get(self.job.conversation).date)
 
     def _joined(self, step: int) -> list[tuple[str, str]]:
         """(title, note) of the group that a later step puts together: those that say something true."""
@@ -217,9 +224,7 @@ class Survey:
 
     def _report(self, reason: str) -> TurnReport:
         computed = (ComputedRange(self.prompt_tokens, "new"),) if self.prompt_tokens else ()
-        tokens = TokenReport(
-            self.prompt_tokens, ReusedTokens(), computed, self.generated, self.drafted, self.accepted
-        )
+        tokens = TokenReport(self.prompt_tokens, ReusedTokens(), computed, self.generated, self.drafted, self.accepted)
         times = PhaseTimes(prefill=self.prefill_ms, decode=self.decode_ms)
         return TurnReport(tokens, times, "survey", finish_reason=reason, model=self.model.name)
 
@@ -251,6 +256,7 @@ def begin_survey(
     job.check()
     placement = asked.composed.placement
     user = store.append(job.conversation, "user", question, asked.composed.tokens, placement=placement)
+    store.dates.keep(asked.date, readable, job.conversation)
     store.set_draft(job.conversation, "")
     answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
     store.surveys.begin(answer.id, plan)

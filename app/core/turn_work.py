@@ -99,6 +99,7 @@ class TurnWork:
         user = store.append(
             job.conversation, "user", question, plan.composed.tokens, placement=placement, lookup=plan.lookup
         )
+        store.dates.keep(plan.date, [document.id for document in plan.addition.documents], job.conversation)
         if situation.head is not None:
             self._adopt(model, situation.head, plan, user)
         store.set_draft(job.conversation, "")
@@ -116,7 +117,8 @@ class TurnWork:
 
     def _adopt(self, model: ReadyModel, head: Head, plan: Plan, user: Message) -> None:
         """Notes what the question is without the head that it took over, for the undo."""
-        opening = Tokens.prompt(list(model.chat.glue.next_user_open_ids(_ended(head.owner, self._with.store(), model))))
+        glue = model.chat.dated(plan.date).glue
+        opening = Tokens.prompt(list(glue.next_user_open_ids(_ended(head.owner, self._with.store(), model))))
         taken = len(head.tokens)
         rest = Tokens(user.tokens.ids[taken:], user.tokens.roles[taken:])
         alone = replace(plan.composed.placement, documents=(), shared_tokens=0, head_tokens=len(opening))

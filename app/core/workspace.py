@@ -123,7 +123,9 @@ class Workspace:
         )
         self._fetches = JobThread("fetch")
         self._catalog = ModelCatalog(paths.models, lambda: self._settings, self._change_settings)
-        self._planner = Planner(lambda: self.library, self._shelves.search, lambda: self._settings)
+        self._planner = Planner(
+            lambda: self.library, self._shelves.search, lambda: self._settings, lambda: self.conversations.dates
+        )
         self._histories = Histories(lambda: self.conversations, self._planner.texts)
         self._turns = Turns(self._services())
         self.revisions = Revisions(lambda: self.conversations, self._gate, lambda: self.engine, self._turns.running)
@@ -339,6 +341,7 @@ class Workspace:
     def purge_document(self, document: int) -> None:
         """Out of the trash for good; of its KV only what conversations use stays."""
         self.library.purge(DocumentId(document))
+        self.conversations.dates.forget(document)
         if self._engine is not None:
             self._engine.send(DropState(document_state(str(document)), disk=True))
 

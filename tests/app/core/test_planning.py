@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import date as Date
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,18 @@ class Desk:
     end_ids: frozenset[int]
     decode: Callable[..., str] = str
     settings: Settings = field(default_factory=Settings)
+    today: Date = Date(2031, 2, 3)
 
     def __post_init__(self) -> None:
         self.document = int(self.library.add(sample_pdf()).id)
         self.conversation = self.store.create(documents=(self.document,)).id
-        self.planner = Planner(lambda: self.library, self.library.search, lambda: self.settings)
+        self.planner = Planner(
+            lambda: self.library,
+            self.library.search,
+            lambda: self.settings,
+            lambda: self.store.dates,
+            lambda: self.today,
+        )
 
     def plan(self, question: str, context: int, mode: Mode = "auto", look_up: bool = True):
         conversation = self.store.set_mode(self.conversation, mode)

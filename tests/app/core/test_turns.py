@@ -119,7 +119,7 @@ class Desk:
         gate.handle_event(info)
         self.gate = gate
         self.format = chat.format
-        planner = Planner(lambda: self.library, self.library.search, Settings)
+        planner = Planner(lambda: self.library, self.library.search, Settings, lambda: self.store.dates)
         self.texts, self.planner_scopes = planner.texts, planner.scopes
         self._emit: Callable[[Any], None] = self.events.put
         self.turns = Turns(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import date as Date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -108,15 +108,19 @@ def test_chatml(tmp_path: Path) -> None:
     assert chat.end_of_turn == ID["<|im_end|>"]
     whole, rest = chat.next_user_open_ids(False), chat.next_user_open_ids(True)
     assert whole == [ID["<|im_end|>"], *rest]
+    assert chat.dated(Date(2031, 2, 3)) is chat, "it shows no date"
     assert (chat.segments.trims_user, chat.segments.trims_system) == (False, False)
     assert chat.text_ids(" <|im_end|>") == [ID[BYTE_TO_CHARACTER[byte]] for byte in b" <|im_end|>"]
 
 
 def test_llama3_has_one_bos_a_fixed_date_and_trims(tmp_path: Path) -> None:
-    chat = format_of(tmp_path, LLAMA3, add_bos=True, date=datetime(2031, 2, 3))
+    chat = format_of(tmp_path, LLAMA3, add_bos=True, date=Date(2031, 2, 3))
     assert chat.open_ids().count(ID["<s>"]) == 1
     assert chat.first_user_open_ids(has_system=False).count(ID["<s>"]) == 1
     assert "Today: 03 Feb 2031" in chat.segments.open
+    other = chat.dated(Date(2031, 2, 4))
+    assert "Today: 04 Feb 2031" in other.segments.open
+    assert other.open_ids() != chat.open_ids() == other.dated(Date(2031, 2, 3)).open_ids()
     assert chat.append_only
     assert chat.end_of_turn == ID["<|eot_id|>"]
     assert (chat.segments.trims_user, chat.segments.trims_system) == (True, True)
