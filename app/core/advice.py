@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.core.errors import DoesNotFit
-from app.core.planning import Plan
+from app.core.plans import Plan
 from engine.overflow import OverflowOption
 
 

@@ -15,7 +15,7 @@ from app.core.conversations import ConversationStore
 from app.core.documents import DocumentTexts
 from app.core.exchanges import split_unanswered
 from app.core.heads import head_of_next
-from app.core.planning import Situation
+from app.core.plans import Situation
 from app.core.prompt import recompose
 from app.core.records import Message, MessageId
 from engine.messages import ConversationId

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from app.core.cuts import Cut
 from app.core.errors import UserError
-from app.core.planning import ANSWER_ROOM, Plan
+from app.core.plans import ANSWER_ROOM, Plan
 from app.core.records import Message, MessageId
 from engine.overflow import OverflowOption, OverflowWay
 

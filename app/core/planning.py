@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.core.dates import DateStore
 from app.core.documents import DocumentTexts
-from app.core.heads import Head
-from app.core.lookups import Lookup
+from app.core.plans import LoadedModel, Plan, Situation
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
-from app.core.records import AttachedDocument, Conversation, Message, UsedMode
+from app.core.records import AttachedDocument, Conversation, UsedMode
 from app.core.scoping import Scopes, Searched
 from app.core.searches import beginning_hit, found_lookup, placed_lookup
-from app.core.segments import PromptFormat
 from app.core.settings import Settings
 from engine.messages import ConversationId, Tokens
 from rag.followup import complete
@@ -30,7 +28,6 @@ from rag.types import DocumentId, Hit, Passage
 if TYPE_CHECKING:
     from rag import Library
 
-ANSWER_ROOM = 64  # tokens; an answer shorter than that helps nobody
 LONGEST_TOKEN = 12  # characters of text per token, more than any tokenizer reaches on prose
 PASSAGE_SHARE = 14  # automatic budget: this part of the context; a small model is lost in more
 FEWEST_PASSAGES = 2  # the automatic budget holds the best two, whatever their length, where the context has room
@@ -44,62 +41,6 @@ class Search(Protocol):
     def __call__(
         self, query: str, documents: list[DocumentId], top: int, *, pages: Mapping[DocumentId, range]
     ) -> Sequence[Hit]: ...
-
-
-class LoadedModel(Protocol):
-    """What planning needs of `engine.client.ModelHandle`."""
-
-    @property
-    def chat(self) -> PromptFormat: ...
-
-    @property
-    def context(self) -> int: ...
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One question ready to be sent. `estimated`: upper bound of passages that were not looked up yet. `lookup`: what
-    was searched, None when nothing had to be. `elsewhere`: about what a survey reads in prompts of its own. `date`: of
-    the conversation with it."""
-
-    context: Context
-    history: Tokens
-    composed: Composed
-    addition: Addition
-    mode: UsedMode
-    limit: int
-    retrieve_ms: float = 0.0
-    estimated: int = 0
-    lookup: Lookup | None = None
-    elsewhere: int = 0
-    date: Date | None = None
-
-    @property
-    def tokens(self) -> Tokens:
-        return self.history + self.composed.tokens
-
-    @property
-    def total(self) -> int:
-        return len(self.history) + len(self.composed.tokens) + self.estimated
-
-    @property
-    def over_by(self) -> int:
-        return max(0, self.total + min(ANSWER_ROOM, self.limit // 4) - self.limit)
-
-
-@dataclass(frozen=True)
-class Situation:
-    """A conversation before its next question. `unanswered`: a last question that has no answer yet; it is not among
-    the `messages` that the next question follows. `head`, `next_marker`: see prompt.Context.
-    """
-
-    conversation: Conversation
-    messages: tuple[Message, ...]
-    model: LoadedModel
-    end_ids: frozenset[int]
-    unanswered: tuple[Message, ...] = ()
-    head: Head | None = None
-    next_marker: int = 1
 
 
 class Planner:

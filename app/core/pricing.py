@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from app.core.advice import what_would_drop
-from app.core.planning import Plan
+from app.core.plans import Plan
 from app.core.records import Price
 from engine.overflow import OverflowOption
 

@@ -26,7 +26,7 @@ Verified = Literal["exact", "altered", "matched", "not_found"]
 
 @dataclass(frozen=True)
 class AttachedDocument:
-    """A document of a conversation, in the order of attaching; `attached` is also its date for the prompt."""
+    """A document of a conversation, in the order of attaching; `attached`: when."""
 
     document_id: int
     attached: float
@@ -34,9 +34,8 @@ class AttachedDocument:
 
 @dataclass(frozen=True)
 class Conversation:
-    """`title_fixed`: the reader named it, so the automatic title stays away. `trashed`: when, or None. `date`: what the
-    template shows in it, see app.core.dates; None before its first turn.
-    """
+    """`title_fixed`: the reader named it, so the automatic title stays away. `trashed`: when, or None. `date`: what a
+    template shows in it (app.core.dates)."""
 
     id: ConversationId
     title: str
@@ -246,9 +245,8 @@ class Message:
     The tokens of all messages of a conversation, in order, are its history: those of a user message begin
     with the header (first message) or the template's glue and end where the answer begins; those of an answer
     are the sampled ids, the end token included. A message that is not `in_context` is shown and is no part of that.
-    `reasoning` is what the model wrote before `text`, over `thought_ms` milliseconds.
-    Question and answer without tokens are no part of any prompt: the catalogue answered. `lookup`: of a question,
-    what was searched for it.
+    `reasoning` is what the model wrote before `text`, over `thought_ms` milliseconds. Question and answer without
+    tokens are no part of any prompt: the catalogue answered. `lookup`: of a question, what was searched for it.
     """
 
     id: MessageId
@@ -294,10 +292,8 @@ class Price:
 
 @dataclass(frozen=True)
 class SearchHit:
-    """A conversation that matches a search; `message_id` is None when the title matched.
-
-    `snippet` marks what was found by \\x02 before and \\x03 after it.
-    """
+    """A conversation that matches a search; `message_id` is None when the title matched. `snippet` marks what was found
+    by \\x02 before and \\x03 after it."""
 
     conversation: Conversation
     message_id: MessageId | None

@@ -12,7 +12,7 @@ from app.core.engine_events import Mailbox
 from app.core.errors import UserError
 from app.core.events import ConversationChanged, TurnMoved, TurnPhase, WorkspaceEvent
 from app.core.gate import ReadyModel
-from app.core.planning import Situation
+from app.core.plans import Situation
 from app.core.prompt import Context, history
 from app.core.reasoning import split_answer
 from app.core.records import Conversation, Message

@@ -14,7 +14,7 @@ from app.core.citing import cite_answer
 from app.core.errors import Cancelled, UserError
 from app.core.events import TurnDone, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.gate import ReadyModel
-from app.core.planning import Situation
+from app.core.plans import Situation
 from app.core.prompt import Composed
 from app.core.reasoning import split_answer
 from app.core.records import Message, PhaseTimes, StoredCitation, TokenReport, TurnReport

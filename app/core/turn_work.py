@@ -25,7 +25,7 @@ from app.core.gate import ReadyModel
 from app.core.heads import Head
 from app.core.inventory import catalogue_answer, store_told
 from app.core.overflow import cut_of, way_named, ways_out
-from app.core.planning import Plan, Situation
+from app.core.plans import Plan, Situation
 from app.core.prompt import Context, history
 from app.core.records import Message, MessageId
 from app.core.settings import Settings

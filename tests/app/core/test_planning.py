@@ -11,7 +11,8 @@ from app.core.advice import check_fits, what_would_drop
 from app.core.conversations import ConversationStore
 from app.core.errors import UserError
 from app.core.lookups import Scope
-from app.core.planning import Planner, Situation
+from app.core.planning import Planner
+from app.core.plans import Situation
 from app.core.prompt import history
 from app.core.records import Mode
 from app.core.segments import PromptFormat
