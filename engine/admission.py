@@ -61,6 +61,7 @@ class Admission:
         if turn.removing:
             self._remove(turn, turn.removing)
         turn.bytes_read = restored_bytes
+        turn.kv.anchors = (turn.request.shared_tokens, turn.request.history_tokens, match.parted)
         turn.approximate = turn.kv.approximate
         self._rates.saw_restore(turn.bytes_read, turn.clock.restore)
         self._account(turn, match, restore.failed or match.missing_reason)
@@ -125,6 +126,8 @@ class Admission:
         started = now_ms()
         if keep:
             self._cache.save(turn.request.conversation, turn.sequence)
+        else:
+            turn.sequence.bytes_queued += self._cache.anchor(turn.sequence)
         written = turn.sequence.bytes_queued
         turn.sequence.release()
         turn.clock.save = now_ms() - started
@@ -133,7 +136,7 @@ class Admission:
     def _worth_reading(self, match: PrefixMatch) -> PrefixMatch:
         """Leaves what lies on disk out where this machine computes it faster than it reads it."""
         costs = self._cache.tree.costs
-        if match.disk_bytes and costs.recompute_is_faster(match.memory_tokens, match.disk_tokens, match.disk_bytes):
+        if match.disk_tokens and costs.recompute_is_faster(match.memory_tokens, match.disk_tokens, match.disk_bytes):
             return match.in_memory("faster to compute than to read")
         return match
 

@@ -12,6 +12,7 @@ from engine.errors import EngineError
 from engine.kv.cache import KvCache
 from engine.kv.sequence import Sequence
 from engine.kv.tree import Node
+from engine.kv.windows import usable_tokens
 from engine.messages import EngineNotice, Event
 from engine.runner import RowRun, Runner
 
@@ -50,7 +51,7 @@ class Canary:
             if not page.resident:
                 self._suspects = []
                 return None
-            equal = self._check(page)
+            equal = self._check(page) if self._checkable(page) else True
             if equal is None:
                 return None
             if not equal:
@@ -79,9 +80,15 @@ class Canary:
             node
             for node in self._cache.tree
             if node.restored and node.sealed and node.numerics == self._cache.numerics
-            if not node.approximate and node.key not in self._done
+            if not node.approximate and node.key not in self._done and self._checkable(node)
         ]
         return self._chance.choice(pages) if pages else None
+
+    def _checkable(self, page: Node) -> bool:
+        """All of its layers are there, and what they look back on."""
+        spans = [(len(node.ids), node.whole) for node in page.path()]
+        lookback = self._cache.layout.lookback
+        return page.whole and usable_tokens(spans[:-1], lookback) == page.start
 
     def _computed(self, page: Node) -> npt.NDArray[np.uint8] | None:
         """The page's payload computed on the pages before it, None where the step was interrupted."""

@@ -37,10 +37,10 @@ class KvHalf:
             part = rows[page * self.page_tokens + first - start :][: last - first].transpose(1, 0, 2)
             self._store(int(pages[page]), slice(first, last), np.ascontiguousarray(part))
 
-    def read(self, pages: npt.NDArray[np.uint64], count: int) -> Floats:
-        """The first `count` positions: float32 [heads, count, channels]."""
-        out = np.empty((self.heads, count, self.channels), np.float32)
-        for page, first, last in self._runs(0, count):
+    def read(self, pages: npt.NDArray[np.uint64], count: int, oldest: int = 0) -> Floats:
+        """The first `count` positions: float32 [heads, count, channels]; zeros before `oldest`, which is not read."""
+        out = np.zeros((self.heads, count, self.channels), np.float32)
+        for page, first, last in self._runs(oldest, count):
             at = page * self.page_tokens
             out[:, at + first : at + last] = self._load(int(pages[page]), slice(first, last))
         return out

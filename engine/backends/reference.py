@@ -162,8 +162,9 @@ class ReferenceBackend:
             keys.write(pages, start, k.numpy())
             if v is not None:
                 values.write(pages, start, v.numpy())
-        stop = start + len(k)
-        return _read(keys, pages, stop), k if v is None else _read(values, pages, stop)
+        stop, a = start + len(k), self._spec.layers[layer].attention
+        oldest = max(0, start + 1 - a.window) if a.kind == "window" else 0
+        return _read(keys, pages, stop, oldest), k if v is None else _read(values, pages, stop, oldest)
 
     def ffn(self, index: int, stream: Tensor) -> Tensor:
         """The stream behind the feed-forward block of a layer."""
@@ -237,5 +238,5 @@ def _sequences(batch: StepBatch) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(batch.seq_rows[:-1], batch.seq_rows[1:], strict=True)]
 
 
-def _read(half: KvHalf, pages: npt.NDArray[np.uint64], count: int) -> Tensor:
-    return torch.from_numpy(half.read(pages, count))
+def _read(half: KvHalf, pages: npt.NDArray[np.uint64], count: int, oldest: int) -> Tensor:
+    return torch.from_numpy(half.read(pages, count, oldest))

@@ -22,7 +22,7 @@ def adopt(tree: PageTree, sequence: Sequence, tokens: Tokens) -> int:
     before = sequence.num_tokens
     while (following := next_page(sequence, tokens)) is not None:
         page = tree.find(page_key(sequence.chain_key, *following), *following)
-        if page is None:
+        if page is None or not page.whole:
             break
         sequence.extend(page)
         tree.touch(page)

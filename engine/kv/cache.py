@@ -29,6 +29,7 @@ from engine.kv.sequence import Sequence
 from engine.kv.shift import KeyRotation, move_rows, salt_key, salts_of
 from engine.kv.tree import Node, PageTree
 from engine.kv.value import Costs
+from engine.kv.windows import anchors_in, looked_back_on
 from engine.messages import Shift, Tokens
 
 __all__ = ["KvCache", "Restore"]
@@ -59,8 +60,8 @@ class KvCache:
         self.hiddens = HiddenCache()
         self.claims = Claims()
         self.conversations = Conversations(self.tree, store, self.root)
-        self._matcher = Matcher(self.tree, store, self.root, layout.page_tokens, numerics)
-        self._written: deque[tuple[Node, bool]] = deque()  # filled by the I/O thread
+        self._matcher = Matcher(self.tree, store, self.root, layout, numerics)
+        self._written: deque[tuple[Node, frozenset[int], bool]] = deque()  # filled by the I/O thread
         self._abandoned: list[Restore] = []
         self.log = KvLog(None)
         self.pool.warm()
@@ -100,6 +101,7 @@ class KvCache:
             sequence._hold_tail(partial.source.buffer, *partial.lists())
             sequence.salts = match.tail_salts
             self.tree.touch(partial.source)
+        sequence.keep_first(sequence.num_tokens)
         if sequence.num_tokens == len(match.ids):
             sequence.hidden = match.hidden
         self._touch(sequence)
@@ -139,7 +141,7 @@ class KvCache:
         self.poll()
         if self.disk:
             self.disk.refresh()  # what was evicted by another process has to be written again
-        queued = sum(self._write(page, conversation) for page in sequence.pages)
+        queued = sum(self._write(page, conversation) for page in sequence.pages) + self.anchor(sequence)
         tail = self._keep_tail(sequence)
         queued += self._write(tail, conversation) if tail else 0
         head = Head(conversation, sequence.last_key, tail.key if tail else None, sequence.num_tokens, time.time())
@@ -150,6 +152,10 @@ class KvCache:
         sequence.bytes_queued += queued
         self.log.add("info", "save", conversation=conversation, tokens=sequence.num_tokens, bytes=queued)
         return queued
+
+    def anchor(self, sequence: Sequence) -> int:
+        """Queues what is needed to go on at the sequence's end; returns the bytes."""
+        return self._write_windows(sequence.pages, sequence.num_tokens)
 
     def fork(self, source: str, target: str) -> None:
         """Gives `target` the state of `source`; nothing is copied."""
@@ -302,15 +308,31 @@ class KvCache:
         page_ids, page_roles = np.array(ids, np.int32), np.array(roles, np.uint8)
         key = page_key(sequence.chain_key, page_ids, page_roles)
         self.claims.settle(key)
-        known = self.tree.find(key, page_ids, page_roles)
-        if known is not None:
+        page = self.tree.find(key, page_ids, page_roles)
+        if page is not None:
+            self.complete(page, buffer)
             self.pool.release(buffer)
-            return known
+        else:
+            page = self._sealed(sequence, key, page_ids, page_roles, buffer)
+        for anchor in self._anchors(sequence, page):
+            sequence.bytes_queued += self._write_windows((*sequence.pages, page), anchor)
+        return page
+
+    def complete(self, page: Node, buffer: PageBuffer) -> None:
+        """Gives a page in memory the sliding-window layers that it lacks, from a buffer with the same tokens."""
+        if not page.whole:
+            layers = self.layout.window_layers
+            copy_rows(buffer.view, self.layout, page.buffer.view, self.layout, len(page.ids), layers)
+            page.whole = True
+
+    def _sealed(
+        self, sequence: Sequence, key: Key, page_ids: Ids, page_roles: Roles, buffer: PageBuffer
+    ) -> Node:
         while self.tree.get(key) is not None:  # a collision: other tokens under this key
             key = shifted_key(key, page_ids, page_ids, page_roles)
-        buffer.sealed, buffer.filled = True, len(ids)
+        buffer.sealed, buffer.filled = True, len(page_ids)
         page = self._add(sequence, key, page_ids, page_roles, buffer, sealed=True)
-        self.log.add("debug", "seal", start=page.start, tokens=len(ids), key=key.hex())
+        self.log.add("debug", "seal", start=page.start, tokens=len(page_ids), key=key.hex())
         sequence.bytes_queued += self._write(page, "")
         return page
 
@@ -322,28 +344,47 @@ class KvCache:
     def poll(self) -> None:
         """Takes note of finished writes and of the end of cancelled restores."""
         while self._written:
-            node, durable = self._written.popleft()
+            node, groups, durable = self._written.popleft()
             node.refs -= 1
-            node.writing, node.saved = False, durable
+            node.writing, node.saved = node.writing - groups, durable
         self.tree.sweep()
         for restore in [restore for restore in self._abandoned if restore.done()]:
             restore.free()
             self._abandoned.remove(restore)
 
-    def _write(self, node: Node, conversation: str) -> int:
-        if self.disk is None or node.writing or not node.resident:
+    def _write(self, node: Node, conversation: str, windows: bool = False) -> int:
+        """Queues what of the node is not on disk; sliding-window layers only if they are asked for, or in a tail."""
+        if self.disk is None or not node.resident:
             return 0
         record = self.disk.find(node.key)
-        node.saved = record is not None and record.parent == node.parent_key
-        if node.saved:
-            return 0
+        parts = record.parts if record is not None and record.parent == node.parent_key else ()
+        node.saved = bool(parts)
+        left_out = () if node.whole and (windows or not node.sealed) else self.layout.window_groups
+        groups = frozenset(i for i in range(len(self.layout.groups)) if i not in left_out and not (parts and parts[i]))
+        groups -= node.writing
+        return self._queue(node, conversation, groups) if groups else 0
+
+    def _queue(self, node: Node, conversation: str, groups: frozenset[int]) -> int:
+        assert self.disk is not None
         node.refs += 1
-        node.writing = True
+        node.writing |= groups
         request = WriteRequest(
             node.key, node.parent_key, not node.sealed, node.start, node.ids, node.roles, node.buffer.view,
-            node.numerics, conversation, node.hidden, node.approximate,
+            node.numerics, conversation, node.hidden, node.approximate, tuple(sorted(groups)),
         )  # fmt: skip
-        return self.disk.write(request, lambda durable: self._written.append((node, durable)))
+        return self.disk.write(request, lambda durable: self._written.append((node, groups, durable)))
+
+    def _write_windows(self, pages: tuple[Node, ...], anchor: int) -> int:
+        """Queues the sliding-window layers that whoever goes on at `anchor` looks back on."""
+        needed = looked_back_on(anchor, self.layout.lookback, self.layout.page_tokens)
+        chosen = pages[needed.start : needed.stop] if self.disk and self.layout.lookback else ()
+        if chosen and self.disk:
+            self.disk.refresh()
+        return sum(self._write(page, "", windows=True) for page in chosen)
+
+    def _anchors(self, sequence: Sequence, page: Node) -> list[int]:
+        lookback = self.layout.lookback
+        return anchors_in(page.start, page.stop, sequence.anchors, lookback) if lookback else []
 
     def _keep_tail(self, sequence: Sequence) -> Node | None:
         """The node of the sequence's tail; it shares the buffer, the sequence goes on appending behind it."""

@@ -4,7 +4,7 @@ without one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -27,7 +27,10 @@ class Location:
 
 @dataclass(frozen=True)
 class DiskRecord:
-    """A page or tail on disk. `start`: position of its first token; `parts`: one per layer group."""
+    """A page or tail on disk. `start`: position of its first token.
+
+    `parts`: one per layer group of the layout; None where the group is not stored, or not wanted of a read.
+    """
 
     key: Key
     parent: Key
@@ -35,11 +38,25 @@ class DiskRecord:
     start: int
     tokens: int
     numerics: str
-    parts: tuple[Location, ...]
+    parts: tuple[Location | None, ...]
+
+    @property
+    def whole(self) -> bool:
+        """All layer groups are there."""
+        return None not in self.parts
+
+    @property
+    def place(self) -> Location:
+        """Of its first record."""
+        return next(part for part in self.parts if part)
 
     @property
     def bytes(self) -> int:
-        return sum(part.length for part in self.parts)
+        return sum(part.length for part in self.parts if part)
+
+    def without(self, groups: Collection[int]) -> DiskRecord:
+        """The record, to be read without some of its layer groups."""
+        return replace(self, parts=tuple(None if i in groups else part for i, part in enumerate(self.parts)))
 
 
 @dataclass(frozen=True)
@@ -47,6 +64,7 @@ class WriteRequest:
     """A sealed page, or a tail of `len(ids)` tokens; `payload` uint8 [page payload] in the page layout.
 
     The rows behind `ids` must not change until the request is done. `hidden`: float32 [channels] or None.
+    `groups`: the layer groups to be written, None for all.
     """
 
     key: Key
@@ -60,6 +78,7 @@ class WriteRequest:
     conversation: str = ""
     hidden: npt.NDArray[np.float32] | None = None
     shifted: bool = False
+    groups: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +86,7 @@ class ReadRequest:
     """Read `record` into `payload` (page layout) if it is intact and holds exactly these ids and roles.
 
     `mapped`: the whole record where it lies in a mapping, `payload` a part of it: then it is populated, not copied.
+    Layer groups of which the record has no part leave their bytes of `payload` as they are.
     """
 
     record: DiskRecord

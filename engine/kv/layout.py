@@ -77,6 +77,24 @@ class PageLayout:
         return _place(layers, kinds, (fitting or PAGE_SIZES[-1:])[0])
 
     @property
+    def lookback(self) -> int:
+        """Tokens that the sliding-window layers look back, 0 where they are stored with every page.
+
+        They are where no group of full attention holds the chain of pages together.
+        """
+        return max(group.window for group in self.groups) if self.groups[0].kind == "full" else 0
+
+    @property
+    def window_groups(self) -> tuple[int, ...]:
+        """The groups that are stored around anchors only."""
+        return tuple(i for i, group in enumerate(self.groups) if group.window) if self.lookback else ()
+
+    @property
+    def window_layers(self) -> tuple[int, ...]:
+        """Their layers."""
+        return tuple(layer for i in self.window_groups for layer in self.groups[i].layers)
+
+    @property
     def bytes_per_token(self) -> int:
         return self.payload_bytes // self.page_tokens
 

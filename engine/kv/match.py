@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from engine.kv.disk import DiskRecord, DiskTier
 from engine.kv.keys import Ids, Key, Roles, common_prefix, cut_bytes, key_of, page_key
+from engine.kv.layout import PageLayout
 from engine.kv.shift import Salts, salt_key
 from engine.kv.tree import Node, PageTree
+from engine.kv.windows import looked_back_on, usable_tokens
 from engine.messages import FirstDifference
 
 Source = Node | DiskRecord
@@ -43,11 +45,13 @@ class PrefixMatch:
             promise).
         missing_reason: why it ends there: "" (it does not), "evicted", "damaged", "edited" (other tokens
             follow the
-            prefix here), "not in cache".
+            prefix here), "not in cache", "sliding window" (layers that look back a little are not kept there).
         ids, roles: the whole token list; pages: full pages; partial: what continues after them.
         hidden: final hidden vector of the last token if the match is complete and it was kept.
         salts: see shift.py.
         difference: the first token at which what is kept goes another way, where that ends the prefix.
+        unfinished: pages in memory without their sliding-window layers, which are needed, and where those lie.
+        parted: where a prefix ends of which some layers' state is missing: the next one may part there too. 0: none.
     """
 
     ids: Ids
@@ -60,6 +64,8 @@ class PrefixMatch:
     hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
     difference: FirstDifference | None = None
     salts: Salts = field(default_factory=dict)
+    unfinished: tuple[tuple[Node, DiskRecord], ...] = ()
+    parted: int = 0
 
     @property
     def tail_salts(self) -> tuple[Ids, ...]:
@@ -85,7 +91,8 @@ class PrefixMatch:
     @property
     def disk_bytes(self) -> int:
         """Bytes a restore has to read."""
-        return sum(source.bytes for source, _ in self._sources() if isinstance(source, DiskRecord))
+        missing = sum(record.bytes for _, record in self.unfinished)
+        return missing + sum(source.bytes for source, _ in self._sources() if isinstance(source, DiskRecord))
 
     def in_memory(self, reason: str) -> PrefixMatch:
         """The part that needs no reading; `reason`: why it ends there."""
@@ -117,11 +124,15 @@ def leading_nodes(match: PrefixMatch) -> list[Node]:
 class Matcher:
     """Looks prefixes up in memory, then in the disk tier's index."""
 
-    def __init__(self, tree: PageTree, disk: DiskTier | None, root: Key, page_tokens: int, numerics: str) -> None:
+    def __init__(
+        self, tree: PageTree, disk: DiskTier | None, root: Key, layout: PageLayout, numerics: str
+    ) -> None:
         self._tree = tree
         self._disk = disk
         self._root = root
-        self._page_tokens = page_tokens
+        self._page_tokens = layout.page_tokens
+        self._lookback, self._window_groups = layout.lookback, layout.window_groups
+        self._groups = len(layout.groups)
         self._numerics = numerics
 
     def match(self, ids: Ids, roles: Roles, salts: Salts | None = None) -> PrefixMatch:
@@ -135,9 +146,42 @@ class Matcher:
         reused = done + (partial.tokens if partial else 0)
         reason = "" if reused == len(ids) else self._reason(chain, *rest, difference is not None)
         found = None if reason in ("", "not in cache") else difference
-        return PrefixMatch(
+        match = PrefixMatch(
             ids, roles, tuple(pages), partial, reason, self._page_tokens, self._numerics, None, found, salts
         )  # fmt: skip
+        return self._continuable(match) if self._lookback else match
+
+    def _continuable(self, match: PrefixMatch) -> PrefixMatch:
+        """The part after which all layers hold what they look back on; what lies before is read without windows."""
+        spans = [(self._page_tokens, self._whole(source)) for source in match.pages]
+        if match.partial:
+            spans.append((match.partial.tokens, self._whole(match.partial.source)))
+        usable = usable_tokens(spans, self._lookback)
+        if usable < match.tokens:
+            pages = match.pages[: usable // self._page_tokens]
+            match = replace(
+                match, pages=pages, partial=None, missing_reason="sliding window", difference=None, parted=match.tokens
+            )
+        needed = looked_back_on(usable, self._lookback, self._page_tokens)
+        narrowed = [s if i in needed else self._without_windows(s) for i, s in enumerate(match.pages)]
+        return replace(match, pages=tuple(narrowed), unfinished=self._unfinished(match, needed))
+
+    def _unfinished(self, match: PrefixMatch, needed: range) -> tuple[tuple[Node, DiskRecord], ...]:
+        sources = enumerate((*match.pages, match.partial.source) if match.partial else match.pages)
+        nodes = [source for i, source in sources if i in needed and isinstance(source, Node) and not source.whole]
+        kept = set(range(self._groups)) - set(self._window_groups)
+        return tuple((node, found.without(kept)) for node in nodes if (found := self._complete(node)))
+
+    def _whole(self, source: Source) -> bool:
+        return source.whole or (isinstance(source, Node) and self._complete(source) is not None)
+
+    def _complete(self, node: Node) -> DiskRecord | None:
+        """The record that has what a page in memory lacks."""
+        record = self._disk.find(node.key) if self._disk else None
+        return record if record and record.whole and record.parent == node.parent_key else None
+
+    def _without_windows(self, source: Source) -> Source:
+        return source.without(self._window_groups) if isinstance(source, DiskRecord) else source
 
     def _full_pages(self, ids: Ids, roles: Roles, salts: Salts) -> tuple[Key, list[Source]]:
         parent, pages = self._root, list[Source]()

@@ -32,7 +32,9 @@ class Restore:
         self.failed = ""
         sources = [*match.pages, *([match.partial.source] if match.partial else [])]
         on_disk = [source for source in sources if isinstance(source, DiskRecord)]
+        on_disk += [record for _, record in match.unfinished]
         self._held = [source for source in sources if isinstance(source, Node) and source.resident]
+        self._held += [node for node, _ in match.unfinished]
         for node in self._held:
             node.refs += 1
         try:
@@ -76,6 +78,7 @@ class Restore:
         sequence._hold_pages(pages)
         if len(pages) == len(self._match.pages) and self._match.partial:
             self._continue(sequence, self._match.partial, pages[-1] if pages else None)
+        self._finish(sequence)
         if not self.failed and sequence.num_tokens == len(self._match.ids):
             sequence.hidden = self._cache.hiddens.get(sequence.tail_key())
         sequence.bytes_read = self.bytes_read
@@ -98,10 +101,11 @@ class Restore:
         tokens = self._page_tokens()
         if self._match.partial:
             tokens.append((self._match.partial.ids, self._match.partial.roles))
+        wanted = [(s, *pair) for s, pair in zip(sources, tokens, strict=True) if isinstance(s, DiskRecord)]
+        wanted += [(record, node.ids, node.roles) for node, record in self._match.unfinished]
         requests = [
-            ReadRequest(source, *pair, self._buffers[id(source)].view, self._mapped[id(source)])
-            for source, pair in zip(sources, tokens, strict=True)
-            if isinstance(source, DiskRecord)
+            ReadRequest(record, ids, roles, self._buffers[id(record)].view, self._mapped[id(record)])
+            for record, ids, roles in wanted
         ]
         return self._cache.disk.read(requests) if requests and self._cache.disk else None
 
@@ -118,6 +122,7 @@ class Restore:
             return source if source.resident else None
         resident = self._cache.tree.get(source.key)
         if resident is not None and resident.same_tokens(ids, roles):
+            self._complete(resident, source)
             return resident
         index = self._order[id(source)]
         self.failed = self._ticket.outcome(index) if self._ticket else "not in cache"
@@ -141,6 +146,7 @@ class Restore:
             not source.tail,
         )
         node.saved = node.restored = True
+        node.whole = source.whole
         node.salts = self._match.salts.get(source.start // self._match.page_tokens, ())
         node.approximate = bool(node.salts) or (parent is not None and parent.approximate)
         node.hidden = self._ticket.hidden(index) if self._ticket else None
@@ -148,6 +154,18 @@ class Restore:
             self._cache.hiddens.put(node.key, node.hidden)
         self._cache.tree.add(node)
         return node
+
+    def _finish(self, sequence: Sequence) -> None:
+        """Pages that lacked their sliding-window layers get them; where that fails the sequence ends before."""
+        for node, record in self._match.unfinished:
+            self._complete(node, record)
+        if sequence.keep_first(reached := sequence.num_tokens) < reached:
+            self.failed = self.failed or "sliding window"
+
+    def _complete(self, node: Node, record: DiskRecord) -> None:
+        read = self._ticket is not None and not self._ticket.outcome(self._order[id(record)])
+        if read and all(record.parts[group] for group in self._cache.layout.window_groups):
+            self._cache.complete(node, self._buffers[id(record)])
 
     def _unhold(self) -> None:
         for node in self._held:
@@ -157,4 +175,4 @@ class Restore:
 
 def _payload(record: DiskRecord, mapped: npt.NDArray[np.uint8] | None) -> npt.NDArray[np.uint8] | None:
     """The page's payload inside its mapped record."""
-    return None if mapped is None else mapped[record.parts[0].payload :]
+    return None if mapped is None else mapped[record.place.payload :]

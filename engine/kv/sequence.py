@@ -15,6 +15,7 @@ from engine.kv.keys import Ids, Key, Roles, page_key
 from engine.kv.pool import PageBuffer
 from engine.kv.shift import salt_key
 from engine.kv.tree import Node
+from engine.kv.windows import usable_tokens
 from engine.messages import Tokens
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Sequence:
         bytes_read: read from disk to build it; bytes_queued: queued for writing on its behalf (both bytes).
         hidden: final hidden vector (float32 [channels], after the output norm) of the last token, or None
             if it is not known.
+        anchors: positions at which others are likely to go on, see windows.py.
     """
 
     def __init__(self, cache: KvCache) -> None:
@@ -38,6 +40,7 @@ class Sequence:
         self._roles: list[int] = []
         self._table: npt.NDArray[np.uint64] | None = None
         self.salts: tuple[Ids, ...] = ()  # of the tail's page, see shift.py
+        self.anchors: tuple[int, ...] = ()
         self.hidden: npt.NDArray[np.float32] | None = None
         self.bytes_read = 0
         self.bytes_queued = 0
@@ -121,11 +124,25 @@ class Sequence:
             if len(self._ids) == size:
                 self._seal()
 
-    def keep_first(self, tokens: int) -> None:
-        """Drops everything after the first `tokens` tokens. O(1) in tokens; a cut page is copied at the next
-        `reserve`.
+    def keep_first(self, tokens: int) -> int:
+        """Drops everything after the first `tokens` tokens; a cut page is copied at the next `reserve`.
+
+        Returns the tokens kept: fewer where sliding-window layers before that place are not held.
         """
+        kept = self.usable(tokens)
+        self._cut(kept)
+        return kept
+
+    def usable(self, tokens: int) -> int:
+        """The longest prefix of at most `tokens` tokens that can be continued."""
         assert 0 <= tokens <= self.num_tokens
+        count, rest = divmod(tokens, self.page_tokens)
+        spans = [(self.page_tokens, page.whole) for page in self._pages[:count]]
+        if rest:
+            spans.append((rest, count == len(self._pages) or self._pages[count].whole))
+        return usable_tokens(spans, self._cache.layout.lookback)
+
+    def _cut(self, tokens: int) -> None:
         if tokens == self.num_tokens:
             return
         pages, rest = divmod(tokens, self.page_tokens)
@@ -139,9 +156,9 @@ class Sequence:
 
     truncate = keep_first  # as a file's truncate: the argument is the new length
 
-    def trim(self, tokens: int) -> None:
-        """Drops the last `tokens` tokens."""
-        self.keep_first(self.num_tokens - tokens)
+    def trim(self, tokens: int) -> int:
+        """Drops the last `tokens` tokens, see `keep_first`."""
+        return self.keep_first(self.num_tokens - tokens)
 
     def fork(self) -> Sequence:
         """A second sequence with the same tokens; nothing is copied until one of them appends to a shared tail."""
@@ -149,7 +166,7 @@ class Sequence:
         twin._hold_pages(self._pages)
         if self._ids:
             twin._hold_tail(self._open[0], self._ids, self._roles)
-        twin.hidden, twin.salts = self.hidden, self.salts
+        twin.hidden, twin.salts, twin.anchors = self.hidden, self.salts, self.anchors
         return twin
 
     def keep_hidden(self, hidden: npt.NDArray[np.float32]) -> None:
@@ -168,7 +185,7 @@ class Sequence:
 
     def extend(self, page: Node) -> None:
         """Appends a sealed page in place of the tail."""
-        self.keep_first(len(self._pages) * self.page_tokens)
+        self._cut(len(self._pages) * self.page_tokens)
         self._give_back(0)
         self._hold_pages([*self._pages, page])
 

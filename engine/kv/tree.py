@@ -26,10 +26,11 @@ class Node:
             the root.
         start: position of the first token.
         refs: holders: child nodes, sequences that end here, writes in progress; an evictable node has none.
-        saved: it is on disk; writing: a write is queued; restored: it came from there.
+        saved: it is on disk; writing: layer groups that are queued for it; restored: it came from there.
         resident: still in the tree; last_used: on the monotonic clock, in seconds; uses: how often.
         salts: removed ids in its key, see shift.py; approximate: it was moved, or follows what was.
         hidden: for a tail, the final hidden vector of its last token, float32 [channels].
+        whole: sliding-window layers are there too; what else lies in their part of the buffer is never attended to.
     """
 
     key: Key
@@ -43,13 +44,14 @@ class Node:
     sealed: bool
     refs: int = 0
     saved: bool = False
-    writing: bool = False
+    writing: frozenset[int] = frozenset()
     resident: bool = True
     last_used: float = 0.0
     uses: int = 0
     restored: bool = False
     salts: tuple[Ids, ...] = ()
     approximate: bool = False
+    whole: bool = True
     hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
 
     @property

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.kv.disk import DiskRecord, Head, Location
@@ -36,22 +37,35 @@ from engine.store.rows import (
 )
 from engine.store.schema import connect
 
+_COLUMNS = "key, parent, kind, start, tokens, numerics, segments.name, offset, length, payload, grp"
 _RECORD = (
-    "SELECT key, parent, kind, start, tokens, numerics, segments.name, offset, length, payload FROM records "
-    "JOIN segments ON segments.id = segment WHERE model = ? AND key = ? ORDER BY grp"
+    f"SELECT {_COLUMNS} FROM records JOIN segments ON segments.id = segment WHERE model = ? AND key = ? ORDER BY grp"
 )
 _FOLLOWING = (
-    "SELECT key, parent, kind, start, tokens, numerics, segments.name, offset, length, payload, grp FROM records "
-    "CROSS JOIN segments ON segments.id = segment WHERE +model = ? AND seq >= "
+    f"SELECT {_COLUMNS} FROM records CROSS JOIN segments ON segments.id = segment WHERE +model = ? AND seq >= "
     "(SELECT min(seq) FROM records WHERE model = ? AND key = ?) ORDER BY seq LIMIT ?"
 )
+# The same where the layer groups of a page may have been written at different times.
+_FOLLOWING_APART = (
+    f"SELECT {_COLUMNS} FROM records JOIN segments ON segments.id = segment WHERE model = ? AND key IN "
+    "(SELECT key FROM records WHERE grp = 0 AND seq >= (SELECT min(seq) FROM records WHERE model = ? AND key = ?) "
+    "ORDER BY seq LIMIT ?) ORDER BY key, grp"
+)
 _ROWS = 256
+
+
+@dataclass(frozen=True)
+class GroupCount:
+    """Layer groups of the layout, and how many of the first ones a page must have; a tail must have all."""
+
+    all: int
+    needed: int
 
 
 class Index:
     """Rows of one model (`fingerprint`), shared with other processes. sqlite3.Error from any method: it is damaged."""
 
-    def __init__(self, path: Path, fingerprint: bytes, groups: int, name: str = "", layout: str = "") -> None:
+    def __init__(self, path: Path, fingerprint: bytes, groups: GroupCount, name: str = "", layout: str = "") -> None:
         self._groups = groups
         self._lock = threading.Lock()  # of the reading connection
         self._write_lock = threading.Lock()
@@ -72,7 +86,7 @@ class Index:
     # --- look-ups ---
 
     def find(self, key: Key) -> DiskRecord | None:
-        """The record if all its layer groups are there."""
+        """The record if all layer groups that it must have are there."""
         if key not in self._parents:
             return None
         record = self._records.get(key)
@@ -82,19 +96,30 @@ class Index:
         if record is None:
             with self._lock:
                 rows = self._reader.execute(_RECORD, (self.model, key)).fetchall()
-            record = _record(rows) if len(rows) == self._groups else None
+            record = self._record(rows)
             if record is not None:
                 self._records[key] = record
         return record
 
     def _read_on(self, key: Key) -> None:
         """Reads the row and those written after it: pages of a prefix were mostly written one after another."""
+        query = _FOLLOWING if self._groups.needed == self._groups.all else _FOLLOWING_APART
         with self._lock:
-            rows = self._reader.execute(_FOLLOWING, (self.model, self.model, key, _ROWS)).fetchall()
+            rows = self._reader.execute(query, (self.model, self.model, key, _ROWS)).fetchall()
         for found, group in itertools.groupby(rows, key=lambda row: row[0]):
-            parts = sorted(group, key=lambda row: row[-1])
-            if len(parts) == self._groups and found in self._parents and found not in self._records:
-                self._records[found] = _record([row[:-1] for row in parts])
+            record = self._record(list(group))
+            if record is not None and found in self._parents and found not in self._records:
+                self._records[found] = record
+
+    def _record(self, rows: list[Row]) -> DiskRecord | None:
+        """From the rows of a key's layer groups; None if one is missing that must be there."""
+        parts = {row[-1]: Location(*row[6:-1]) for row in rows}
+        tail = bool(rows) and rows[0][2] == Kind.TAIL
+        if any(group not in parts for group in range(self._groups.all if tail else self._groups.needed)):
+            return None
+        key, parent, _, start, tokens, numerics = rows[0][:6]
+        places = tuple(map(parts.get, range(self._groups.all)))
+        return DiskRecord(Key(key), Key(parent), tail, start, tokens, numerics, places)
 
     def parent(self, key: Key) -> Key | None:
         """The key before it, None if the key is not on disk."""
@@ -213,14 +238,6 @@ class Index:
         """Notes that the record was used now; eviction lets that count for the pages before it too."""
         with self._write_lock, transaction(self._writer) as db:
             db.execute("UPDATE records SET used = ? WHERE model = ? AND key = ?", (time.time(), self.model, key))
-
-
-def _record(rows: list[Row]) -> DiskRecord:
-    """From the rows of all layer groups of a key."""
-    key, parent, kind, start, tokens, numerics = rows[0][:6]
-    return DiskRecord(
-        Key(key), Key(parent), kind == Kind.TAIL, start, tokens, numerics, tuple(Location(*row[6:]) for row in rows)
-    )
 
 
 def _model_id(db: sqlite3.Connection, fingerprint: bytes, name: str, layout: str) -> int:

@@ -66,26 +66,26 @@ def map_records(descriptor: Callable[[str], int], records: Sequence[DiskRecord])
     views: list[Bytes | None] = [None] * len(records)
     whole = [number for number, record in enumerate(records) if not record.tail and len(record.parts) == 1]
     for run in _runs(sorted(whole, key=lambda number: _place(records[number])), records):
-        first, last = records[run[0]].parts[0], records[run[-1]].parts[0]
+        first, last = records[run[0]].place, records[run[-1]].place
         try:
             start, memory = _map(descriptor(first.segment), first.offset, last.offset + last.length)
         except (OSError, ValueError):
             continue  # reading says what is wrong with it
         for number in run:
-            at = records[number].parts[0]
+            at = records[number].place
             views[number] = memory[at.offset - start : at.offset - start + at.length]
     return views
 
 
 def _place(record: DiskRecord) -> tuple[str, int]:
-    return record.parts[0].segment, record.parts[0].offset
+    return record.place.segment, record.place.offset
 
 
 def _runs(numbers: Sequence[int], records: Sequence[DiskRecord]) -> Iterator[list[int]]:
     """Records of one segment, in order, less than a stretch apart."""
     run: list[int] = []
     for number in numbers:
-        if run and not _near(records[run[-1]].parts[0], records[number].parts[0]):
+        if run and not _near(records[run[-1]].place, records[number].place):
             yield run
             run = []
         run.append(number)

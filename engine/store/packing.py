@@ -28,18 +28,22 @@ class Packer:
         """What the request will take on disk."""
         layout, extra = self._layout_of(request), _extra(request)
         headers = [
-            self._header(request, layout, i, (bytes(16),) * len(g.layers), extra) for i, g in enumerate(layout.groups)
+            self._header(request, layout, i, (bytes(16),) * len(g.layers), extra)
+            for i, g in enumerate(layout.groups)
+            if _wanted(request, i)
         ]
         return sum(header.record_bytes for header in headers)
 
     def pack(self, request: WriteRequest) -> Iterator[tuple[RecordHeader, list[Bytes]]]:
-        """A header and the bytes from the payload's offset on, for each layer group."""
+        """A header and the bytes from the payload's offset on, for each layer group that is to be written."""
         layout, extra = self._layout_of(request), _extra(request)
         payload = request.payload
         if request.tail:
             payload = np.zeros(layout.payload_bytes, np.uint8)
             copy_rows(request.payload, self.layout, payload, layout, len(request.ids))
         for index, group in enumerate(layout.groups):
+            if not _wanted(request, index):
+                continue
             sums = tuple(checksum(piece) for piece in _layers(payload, layout, group))
             header = self._header(request, layout, index, sums, extra)
             pieces = [payload[group.start : group.stop]]
@@ -85,6 +89,10 @@ class Packer:
             extra_bytes=len(extra), extra_sum=checksum(extra) if len(extra) else bytes(16),
             flags=SHIFTED if request.shifted else 0,
         )  # fmt: skip
+
+
+def _wanted(request: WriteRequest, group: int) -> bool:
+    return request.groups is None or group in request.groups
 
 
 def _layers(payload: Bytes, layout: PageLayout, group: LayerGroup) -> Iterator[Bytes]:

@@ -185,7 +185,7 @@ class Reader:
         """The segment is gone: another process may have moved the record meanwhile."""
         record = self._find(batch.requests[part.request].record)
         at = record.parts[part.index] if record else part.at
-        if at == part.at or at.payload != part.at.payload:
+        if at is None or at == part.at or at.payload != part.at.payload:
             batch.fail(part.request, "removed" if isinstance(error, FileNotFoundError) else "damaged")
             return
         try:
@@ -238,6 +238,8 @@ def _parts(batch: ReadBatch, packer: Packer) -> Iterator[Part]:
         layout = packer.tail_layout(request.record)
         whole = np.empty(layout.payload_bytes, np.uint8) if request.record.tail else request.payload
         for index, (group, at) in enumerate(zip(layout.groups, request.record.parts, strict=True)):
+            if at is None:
+                continue
             mapped = request.mapped
             rest = at.length - at.payload - (group.stop - group.start)
             if not (0 < at.payload <= MAX_HEADER and 0 <= rest <= MAX_HEADER):

@@ -20,7 +20,7 @@ from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
 from engine.kv.value import Costs
 from engine.store.budget import collect, segment_bytes
-from engine.store.index import Index
+from engine.store.index import GroupCount, Index
 from engine.store.locks import maintenance, private_folder
 from engine.store.mapping import can_map, map_records
 from engine.store.packing import Packer
@@ -63,7 +63,7 @@ class KvStore:
         self._budget = budget
         try:
             self.recovered, self._index = _open(
-                self.folder, lambda path: Index(path, fingerprint, len(layout.groups), name, layout.describe())
+                self.folder, lambda path: Index(path, fingerprint, _group_count(layout), name, layout.describe())
             )
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
@@ -112,10 +112,10 @@ class KvStore:
         return self._safely(lambda: self._index.children(parent), [])
 
     def tokens_of(self, record: DiskRecord) -> tuple[Ids, Roles] | None:
-        header = self._segments.header(record.parts[0])
+        header = self._segments.header(record.place)
         if header is None or header.key != record.key:  # moved by another process, or damaged
             moved = self._find_again(record)
-            header = self._segments.header(moved.parts[0]) if moved else None
+            header = self._segments.header(moved.place) if moved else None
         if header is None or header.key != record.key:
             self._quarantine([record], "damaged")
             return None
@@ -237,6 +237,11 @@ class KvStore:
                     "Nothing needs to be done.",
                 )
             )
+
+
+def _group_count(layout: PageLayout) -> GroupCount:
+    """Where sliding windows are kept around anchors only, a page needs no more than the first group."""
+    return GroupCount(len(layout.groups), 1 if layout.lookback else len(layout.groups))
 
 
 def _open(folder: Path, index: Callable[[Path], Index]) -> tuple[Recovered, Index]:
