@@ -124,9 +124,7 @@ def leading_nodes(match: PrefixMatch) -> list[Node]:
 class Matcher:
     """Looks prefixes up in memory, then in the disk tier's index."""
 
-    def __init__(
-        self, tree: PageTree, disk: DiskTier | None, root: Key, layout: PageLayout, numerics: str
-    ) -> None:
+    def __init__(self, tree: PageTree, disk: DiskTier | None, root: Key, layout: PageLayout, numerics: str) -> None:
         self._tree = tree
         self._disk = disk
         self._root = root

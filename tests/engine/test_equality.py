@@ -73,7 +73,9 @@ class Reference:
 
 
 class Life:
-    """A script: operations on a real engine with a store, small budgets included."""
+    """A script: operations on a real engine with a store, small budgets included. `words`: ids below that are used."""
+
+    words = 900
 
     def __init__(self, model: Path, store: Path, reference: Reference, seed: int) -> None:  # noqa: F811
         self.model = model
@@ -196,7 +198,7 @@ class Life:
         return Sampling(temperature=sampling.temperature, seed=sampling.seed, max_tokens=tokens)
 
     def _text(self, count: int) -> Tokens:
-        return Tokens.prompt(self.chance.choices(range(3, 900), k=count))
+        return Tokens.prompt(self.chance.choices(range(3, self.words), k=count))
 
     def _id(self, which: int) -> str:
         return f"{self.name}-{which}"

@@ -8,7 +8,7 @@ import pytest
 
 from engine.kv.cache import KvCache
 from engine.kv.disk import DiskRecord
-from engine.kv.keys import Key, chain
+from engine.kv.keys import Key, arrays, chain
 from engine.kv.layout import PageLayout
 from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.sequence import Sequence
@@ -40,14 +40,8 @@ def _opened(folder: Path, layout: PageLayout = LAYOUT) -> Opened:
 def _stored(it: Opened, tokens: Tokens) -> list[bool]:
     """Of each page of the tokens: whether its windows are on disk."""
     it.store.refresh()
-    keys = chain(it.cache.root, *_arrays(tokens), PAGE)
+    keys = chain(it.cache.root, *arrays(tokens), PAGE)
     return [record.whole for record in map(it.store.find, keys) if record is not None]
-
-
-def _arrays(tokens: Tokens):  # type: ignore[no-untyped-def]
-    from engine.kv.keys import arrays
-
-    return arrays(tokens)
 
 
 def _continued(cache: KvCache, tokens: Tokens) -> tuple[Sequence, int]:
@@ -66,7 +60,7 @@ def test_only_pages_that_anchors_look_back_on_are_stored_with_windows(tmp_path: 
         whole = _stored(it, DOCUMENT)
         # checkpoints every four windows: 64 and 128 tokens; and the end of the turn at 160
         assert [i for i, there in enumerate(whole) if there] == [6, 7, 14, 15, 18, 19]
-        records = [it.store.find(key) for key in chain(it.cache.root, *_arrays(DOCUMENT), PAGE)]
+        records = [it.store.find(key) for key in chain(it.cache.root, *arrays(DOCUMENT), PAGE)]
         assert len({record.bytes for record in records if record}) == 2
 
 
@@ -140,7 +134,7 @@ def test_computing_again_completes_what_is_in_memory(tmp_path: Path) -> None:
 def test_a_lost_window_ends_the_prefix_before_it(tmp_path: Path) -> None:
     with _opened(tmp_path) as it:
         it.converse("a", DOCUMENT)
-        key = chain(it.cache.root, *_arrays(DOCUMENT), PAGE)[-1]
+        key = chain(it.cache.root, *arrays(DOCUMENT), PAGE)[-1]
         part = _part(it, key)
         path = next((tmp_path / "segments").glob(part.segment))
     with path.open("r+b") as file:
