@@ -179,7 +179,9 @@ def _unplaced(attention: AttentionSpec, type_k: KvType, type_v: KvType) -> KvLay
 
 def _group_of(attention: AttentionSpec) -> tuple[GroupKind, int]:
     if attention.kind == "recurrent":
-        raise EngineError("Recurrent layers have no pages yet.", "The model has recurrent attention layers.")
+        raise EngineError(
+            "Recurrent layers have no pages.", "Their state is kept in snapshots, which no backend takes yet."
+        )
     return attention.kind, attention.window if attention.kind == "window" else 0
 
 

@@ -54,11 +54,28 @@ class MlaSpec:
 
 
 @dataclass(frozen=True)
+class RecurrentSpec:
+    """A layer whose state does not grow with the tokens: float32, `heads` matrices [key_dim, value_dim], and the last
+    `convolved` - 1 inputs of a convolution over `channels` channels (0: without one).
+    """
+
+    heads: int
+    key_dim: int
+    value_dim: int
+    channels: int = 0
+    convolved: int = 1
+
+    @property
+    def state_bytes(self) -> int:
+        return 4 * (self.heads * self.key_dim * self.value_dim + self.channels * (self.convolved - 1))
+
+
+@dataclass(frozen=True)
 class AttentionSpec:
     """Attention of one layer; sizes in heads and channels per head, as stored in the pages.
 
     Latent attention (`mla`) stores one K head of kv_lora + rope channels and no V (head_dim_v 0). `qk_norm`: norms of
-    q and k per head, or over all heads together.
+    q and k per head, or over all heads together. `recurrent`: of a layer of that kind, which has no K and V.
     """
 
     kind: AttentionKind
@@ -74,6 +91,7 @@ class AttentionSpec:
     bias: bool = False
     sinks: bool = False
     mla: MlaSpec | None = None
+    recurrent: RecurrentSpec | None = None
 
     @property
     def mixed_dim(self) -> int:

@@ -1,0 +1,149 @@
+"""Recurrent layers: their state after a prefix, kept as snapshots under the prefix's key.
+
+A recurrent layer has no rows per token: its state is overwritten by every step, so a sequence can only go on where a
+snapshot was taken. Steps end at page borders and anchors (`steps`), snapshots are taken at anchors; going back takes
+the nearest snapshot and replays from there. A backend that has such layers implements `LayerState`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.kv.keys import Key, arrays, page_key
+from engine.kv.sequence import Sequence
+from engine.messages import Tokens
+from engine.models.spec import ModelSpec
+
+Bytes = npt.NDArray[np.uint8]
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class StateLayout:
+    """`ranges`: (start, stop) of each recurrent layer's float32 state in a snapshot of `bytes` bytes."""
+
+    layers: tuple[int, ...]
+    ranges: tuple[tuple[int, int], ...]
+    bytes: int
+
+    @staticmethod
+    def for_spec(spec: ModelSpec) -> StateLayout:
+        """Of the model's recurrent layers; none of them: a snapshot of 0 bytes."""
+        found = [(layer.index, r) for layer in spec.layers if (r := layer.attention.recurrent) is not None]
+        ranges, position = list[tuple[int, int]](), 0
+        for _, recurrent in found:
+            ranges.append((position, position + recurrent.state_bytes))
+            position = -(-ranges[-1][1] // ALIGNMENT) * ALIGNMENT
+        return StateLayout(tuple(index for index, _ in found), tuple(ranges), position)
+
+
+class LayerState(Protocol):
+    """The running state of one sequence's recurrent layers, wherever a backend keeps it."""
+
+    def save(self) -> Bytes:
+        """A copy, uint8 [StateLayout.bytes]."""
+
+    def load(self, state: Bytes | None) -> None:
+        """Goes on from a copy; None: from before the first token."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state after the `tokens` tokens that follow the page `parent` (all of a page, or some of them)."""
+
+    key: Key
+    parent: Key
+    tokens: int
+    state: Bytes
+
+
+class Snapshots:
+    """By key of the prefix; the least recently used go when `budget_bytes` are exceeded. Engine thread only."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        self._budget = budget_bytes
+        self._by_key: dict[Key, Snapshot] = {}
+        self._by_parent: dict[Key, set[Key]] = {}
+        self.bytes = 0
+
+    def put(self, snapshot: Snapshot) -> None:
+        self._drop(snapshot.key)
+        self._by_key[snapshot.key] = snapshot
+        self._by_parent.setdefault(snapshot.parent, set()).add(snapshot.key)
+        self.bytes += snapshot.state.nbytes
+        while self.bytes > self._budget:
+            self._drop(next(iter(self._by_key)))
+
+    def find(self, parent: Key, tokens: Tokens) -> Snapshot | None:
+        """The one furthest behind `parent` on the way through `tokens`; it counts as used."""
+        ids, roles = arrays(tokens)
+        on_the_way = [
+            snapshot
+            for snapshot in map(self._by_key.__getitem__, self._by_parent.get(parent, ()))
+            if snapshot.tokens <= len(tokens)
+            and page_key(parent, ids[: snapshot.tokens], roles[: snapshot.tokens]) == snapshot.key
+        ]
+        best = max(on_the_way, key=lambda snapshot: snapshot.tokens, default=None)
+        if best is not None:
+            self._by_key[best.key] = self._by_key.pop(best.key)
+        return best
+
+    def _drop(self, key: Key) -> None:
+        old = self._by_key.pop(key, None)
+        if old is not None:
+            self.bytes -= old.state.nbytes
+            self._by_parent[old.parent].discard(key)
+            if not self._by_parent[old.parent]:
+                del self._by_parent[old.parent]
+
+
+def steps(start: int, stop: int, page_tokens: int, anchors: Iterable[int]) -> list[tuple[int, int]]:
+    """Cuts tokens [start, stop) into steps that end at page borders and at anchors, where snapshots may be taken."""
+    borders = range(start - start % page_tokens + page_tokens, stop, page_tokens)
+    ends = sorted({*borders, *(anchor for anchor in anchors if start < anchor < stop), stop})
+    return list(zip([start, *ends], ends, strict=False)) if stop > start else []
+
+
+def take_snapshot(snapshots: Snapshots, sequence: Sequence, state: LayerState) -> None:
+    """Keeps the state after the sequence's last token under its key; nothing for an empty or a moved sequence."""
+    if not sequence.num_tokens or sequence.approximate:
+        return
+    tail = sequence.tail_tokens
+    if tail:
+        parent, count = sequence.last_key, tail
+    else:
+        page = sequence.pages[-1]
+        parent, count = page.parent_key, len(page.ids)
+    snapshots.put(Snapshot(sequence.tail_key(), parent, count, state.save()))
+
+
+def rewind(snapshots: Snapshots, sequence: Sequence, tokens: int, state: LayerState) -> int:
+    """Cuts the sequence to the nearest snapshot at or before `tokens` and loads it; tokens from there are replayed.
+
+    Returns the position; 0 where there is no snapshot: the state then is that before the first token.
+    """
+    for start, parent, kept in _backwards(sequence, tokens):
+        found = snapshots.find(parent, kept)
+        if found is not None:
+            position = start + found.tokens
+            if sequence.keep_first(position) == position:
+                state.load(found.state)
+                return position
+    sequence.keep_first(0)
+    state.load(None)
+    return 0
+
+
+def _backwards(sequence: Sequence, tokens: int) -> Iterator[tuple[int, Key, Tokens]]:
+    """(start, key before it, its tokens below `tokens`) of each page, the last one first."""
+    size, whole = sequence.page_tokens, sequence.tokens
+    pages = sequence.pages
+    for index in reversed(range(-(-tokens // size))):
+        parent = pages[index].parent_key if index < len(pages) else sequence.last_key
+        stop = min(tokens, (index + 1) * size)
+        yield index * size, parent, Tokens(whole.ids[index * size : stop], whole.roles[index * size : stop])
