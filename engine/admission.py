@@ -95,6 +95,14 @@ class Admission:
         finally:
             restored.release()
         turn.clock.remove = now_ms() - started
+        self._cache.log.add(
+            "info",
+            "remove",
+            conversation=turn.request.conversation,
+            position=removal.position,
+            tokens=len(removal.removed),
+            milliseconds=turn.clock.remove,
+        )
 
     def may_compute(self, turn: Turn) -> bool:
         """Takes over pages another turn has computed meanwhile; False while one computes the page needed next."""
@@ -172,6 +180,7 @@ class Admission:
             "reuse",
             conversation=turn.request.conversation,
             tokens=len(turn.prompt),
+            cut=max(0, turn.request.history_tokens - turn.kv.num_tokens) or None,
             memory=turn.reused.memory,
             disk=turn.reused.disk,
             bytes_read=turn.bytes_read or None,

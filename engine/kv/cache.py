@@ -159,10 +159,13 @@ class KvCache:
 
     def fork(self, source: str, target: str) -> None:
         """Gives `target` the state of `source`; nothing is copied."""
-        head = self.conversations.heads().get(source)
+        started, head = time.perf_counter(), self.conversations.heads().get(source)
         if head:
             self.conversations.set_head(head.renamed(target))
-            self.log.add("info", "fork", conversation=target, source=source, tokens=head.tokens)
+            spent = (time.perf_counter() - started) * 1e3
+            self.log.add(
+                "info", "fork", conversation=target, source=source, tokens=head.tokens, milliseconds=spent
+            )
 
     def drop(self, conversation: str, disk: bool = False) -> None:
         """Frees the conversation's memory; `disk` also forgets it on disk. What others use stays.

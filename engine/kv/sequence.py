@@ -136,6 +136,8 @@ class Sequence:
     def usable(self, tokens: int) -> int:
         """The longest prefix of at most `tokens` tokens that can be continued."""
         assert 0 <= tokens <= self.num_tokens
+        if not self._cache.layout.lookback:
+            return tokens
         count, rest = divmod(tokens, self.page_tokens)
         spans = [(self.page_tokens, page.whole) for page in self._pages[:count]]
         if rest:

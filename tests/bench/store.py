@@ -20,6 +20,7 @@ from engine.kv.cache import KvCache
 from engine.kv.keys import arrays, chain, root_key
 from engine.kv.layout import PageLayout
 from engine.kv.sequence import Sequence
+from engine.kv.shift import KeyRotation
 from engine.messages import Tokens
 from engine.models.spec import AttentionSpec, FfnSpec, LayerSpec, ModelSpec, RopeKind, RopeSpec
 from engine.store import KvStore
@@ -108,6 +109,24 @@ def long_match() -> None:
         sequence.fork()
 
 
+def operations(layout: PageLayout, tokens: Tokens) -> None:
+    """Each apart, without what has to be computed after it; rows are zeros, which costs the same."""
+    cache = KvCache(layout, FINGERPRINT, "bench", None, 3 * layout.bytes_per_token * len(tokens))
+    sequence, half = Sequence(cache), len(tokens) // 2
+    sequence.reserve(len(tokens))
+    sequence.commit(tokens.ids, tokens.roles)
+    with timed("fork_ms"):
+        first, second = sequence.fork(), sequence.fork()
+    with timed("keep_first_half_ms"):
+        first.keep_first(half)
+    with timed("trim_100_ms"):
+        second.trim(100)
+    with timed("copy_of_the_tail_ms"):
+        second.reserve(1)
+    with timed("remove_middle_600_ms"):
+        cache.remove_range(sequence, half, 600, KeyRotation.of(smollm2(), layout))
+
+
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--tokens", type=int, default=8000)
@@ -121,6 +140,7 @@ def main() -> None:
         save(Path(folder), layout, tokens)
         restore(Path(folder), layout, tokens, "restore")
         restore(Path(folder), layout, tokens, "restore_again")
+    operations(layout, tokens)
     keys()
     long_match()
     print(json.dumps(FIGURES, indent=1))
