@@ -76,6 +76,9 @@ class Life:
     """A script: operations on a real engine with a store, small budgets included. `words`: ids below that are used."""
 
     words = 900
+    document_tokens = (100, 700)
+    longest_trim = 200
+    steps = STEPS
 
     def __init__(self, model: Path, store: Path, reference: Reference, seed: int) -> None:  # noqa: F811
         self.model = model
@@ -83,7 +86,7 @@ class Life:
         self.reference = reference
         self.chance = random.Random(seed)
         self.name = f"s{seed}"
-        self.document = self._text(self.chance.randint(100, 700))
+        self.document = self._text(self.chance.randint(*self.document_tokens))
         self.conversations = [Conversation(self.document) for _ in range(3)]
         self.driver = self._open()
 
@@ -92,7 +95,7 @@ class Life:
 
     def run(self) -> None:
         for _ in range(OPERATIONS):
-            getattr(self, self.chance.choice(STEPS))(self.chance.randrange(3))
+            getattr(self, self.chance.choice(self.steps))(self.chance.randrange(3))
         assert self.driver.client.close(60)
 
     # --- operations ---
@@ -146,7 +149,7 @@ class Life:
 
     def trim(self, which: int) -> None:
         mine = self.conversations[which]
-        mine.history = _first(mine.history, max(1, len(mine.history) - self.chance.randint(1, 200)))
+        mine.history = _first(mine.history, max(1, len(mine.history) - self.chance.randint(1, self.longest_trim)))
         mine.ends = [end for end in mine.ends if end <= len(mine.history)]
         self.ask(which)
 

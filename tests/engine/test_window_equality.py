@@ -18,7 +18,7 @@ from tests.engine.engine_driver import Driver
 from tests.engine.test_equality import Life, Reference
 
 MODELS = Path(__file__).parent.parent / "data" / "models"
-SCRIPTS = int(os.environ.get("PAGEKEEP_SCRIPTS", "2"))
+SCRIPTS = int(os.environ.get("PAGEKEEP_SCRIPTS", "3"))
 ARCHITECTURES = {"gemma3-mini": b"gemma3", "gptoss-mini": b"gpt-oss"}
 
 
@@ -47,9 +47,17 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 class SmallLife(Life):
-    """For models with few tokens."""
+    """For models with few tokens; documents of several pages, trims that leave the last windows far behind."""
 
     words = 300
+    document_tokens = (800, 1300)
+    longest_trim = 1000
+    steps = ("ask", "both", "fork", "edit", "trim", "trim", "trim", "evict", "cancel", "read_ahead")
+
+    def trim(self, which: int) -> None:
+        """From disk: what is in memory has all windows."""
+        self.quit(which)
+        super().trim(which)
 
 
 @pytest.fixture
