@@ -32,6 +32,7 @@ class Job:
     request: PrefillDocument
     sequence: Sequence | None = None
     restore: Restore | None = None
+    parted: int = 0  # where it leaves another document's prefix: the fixed header's end
     reused: int = -1  # tokens that were there at the first look; -1: not looked yet
     computed: int = 0
     milliseconds: float = 0.0
@@ -112,10 +113,12 @@ class DocumentReader:
                     "The document does not fit the model's context.",
                     f"It has {job.total:,} tokens, the context {self._context:,}.",
                 )
-            job.restore = self._cache.begin_restore(self._cache.match(job.request.tokens))
+            match = self._cache.match(job.request.tokens)
+            job.restore, job.parted = self._cache.begin_restore(match), match.parted
         if not job.restore.done():
             return False
         job.sequence, job.restore = job.restore.take(), None
+        job.sequence.anchors = (job.parted,)
         if job.reused < 0:
             job.reused = job.sequence.num_tokens
         return True
