@@ -310,7 +310,8 @@ class ReusedTokens:
 class ComputedRange:
     """Tokens that went through the model before the first new one, and why.
 
-    reason: "new" | "not in cache" | "evicted" | "edited" | "last sampled" | "first token" | "damaged" | ...
+    reason: "new" | "not in cache" | "evicted" | "edited" | "last sampled" | "first token" | "damaged" |
+    "sliding window" (layers that look back a little are kept around some places only) | ...
     """
 
     tokens: int
