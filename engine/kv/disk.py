@@ -56,6 +56,8 @@ class DiskRecord:
 
     def without(self, groups: Collection[int]) -> DiskRecord:
         """The record, to be read without some of its layer groups."""
+        if not any(self.parts[group] for group in groups):
+            return self
         return replace(self, parts=tuple(None if i in groups else part for i, part in enumerate(self.parts)))
 
 
