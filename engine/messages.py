@@ -238,9 +238,17 @@ class StopDocument:
     document: str
 
 
+_DOCUMENT = "document:"
+
+
 def document_state(document: str) -> ConversationId:
     """The name under which a document's own state is kept: for DropState, PinState and QueryState."""
-    return ConversationId(f"document:{document}")
+    return ConversationId(_DOCUMENT + document)
+
+
+def document_of_state(conversation: str) -> str | None:
+    """The other way: None for the state of a conversation."""
+    return conversation.removeprefix(_DOCUMENT) if conversation.startswith(_DOCUMENT) else None
 
 
 @dataclass(frozen=True)

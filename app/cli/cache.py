@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from app.cli.console import Console
 from app.core.conversations import ConversationStore
 from app.core.errors import UserError
 from app.core.explain import Decoder, explained
+from app.core.kept import documents_of
 from app.core.log_words import log_time, log_words
 from app.core.paths import Paths
 from app.core.records import Difference
@@ -36,26 +38,49 @@ def run(options: Namespace, console: Console) -> None:
 
 
 def _ls(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    titles, found = _titles(paths), tools.ls()
+    found = tools.ls()
+    titles = _titles(paths, [entry.conversation for entry in found])
     console.result({"conversations": [{"title": titles.get(e.conversation), **asdict(e)} for e in found]})
     for line in conversation_lines(found, {e.conversation: _title(titles, e.conversation) for e in found}):
         console.text(line)
 
 
 def _title(titles: dict[str, str], conversation: str) -> str:
-    """Documents that were read ahead have a state of their own, which no conversation owns."""
-    name, _, document = conversation.partition(":")
-    return f"(document {document})" if name == "document" else titles.get(conversation, "(deleted conversation)")
+    return titles.get(conversation, "(deleted conversation)")
 
 
-def _named(paths: Paths, wanted: str) -> str:
-    """The conversation whose id or title is given."""
-    titles = _titles(paths)
+def _named(paths: Paths, wanted: str, kept: Iterable[str] = ()) -> str:
+    """The conversation whose id or title is given; `kept`: names among which a document read ahead may be."""
+    titles = _titles(paths, kept)
     by_title = [name for name, title in titles.items() if title == wanted]
     return wanted if wanted in titles or not by_title else by_title[0]
 
 
-def _titles(paths: Paths) -> dict[str, str]:
+def _titles(paths: Paths, kept: Iterable[str] = ()) -> dict[str, str]:
+    """Of conversations, and of those of `kept` that are documents read ahead: such have a state of their own."""
+    ahead = {state: documents for state in kept if (documents := documents_of(state))}
+    names = document_names(paths) if ahead else {}
+    shown = {
+        state: ", ".join(names.get(document, f"document {document}, deleted") for document in documents)
+        for state, documents in ahead.items()
+    }
+    return {**_conversations(paths), **{state: f"{name} (read ahead)" for state, name in shown.items()}}
+
+
+def document_names(paths: Paths) -> dict[int, str]:
+    """Names of all documents, the trash included."""
+    from rag import Library
+
+    if not paths.library.is_dir():
+        return {}
+    library = Library(paths.library)
+    try:
+        return {int(document.id): document.name for document in library.documents(include_trashed=True)}
+    finally:
+        library.close()
+
+
+def _conversations(paths: Paths) -> dict[str, str]:
     if not paths.conversations.is_file():
         return {}
     store = ConversationStore(paths.conversations)
@@ -93,10 +118,10 @@ def _gc(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
 
 
 def _show(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    entry = tools.show(_named(paths, options.conversation))
+    entry = tools.show(_named(paths, options.conversation, tools.names()))
     console.result(asdict(entry))
     saved = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens, {megabytes(entry.bytes)}"
-    console.text(f"{_title(_titles(paths), entry.conversation)}  {saved}, {entry.model}")
+    console.text(f"{_title(_titles(paths, [entry.conversation]), entry.conversation)}  {saved}, {entry.model}")
     for line in page_lines(entry.pages):
         console.text(f"  {line}")
 
@@ -142,7 +167,7 @@ def _log(tools: StoreTools, paths: Paths, console: Console, options: Namespace) 
     name = _named(paths, options.conversation) if options.conversation else ""
     entries = read_log(paths.kv, options.last, options.level, name)
     console.result({"entries": entries})
-    titles = _titles(paths)
+    titles = _titles(paths, {str(entry.get("conversation", "")) for entry in entries})
     for entry in entries:
         who = f"{_title(titles, entry['conversation'])}: " if entry.get("conversation") else ""
         console.text(f"{log_time(entry)}  {who}{log_words(entry)}")
@@ -163,7 +188,7 @@ def _import(tools: StoreTools, paths: Paths, console: Console, options: Namespac
 
 
 def _pin(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    name = _named(paths, options.conversation)
+    name = _named(paths, options.conversation, tools.names())
     if not tools.pin(name, not options.off):
         what = f"Nothing is kept of {options.conversation!r}."
         raise UserError("There is no such conversation.", what, "See 'cache ls'.")

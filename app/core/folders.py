@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from app.core.errors import UserError
 from app.core.events import JobId
 from rag.collections import Collection, SeenFile
-from rag.types import Document, DocumentId
+from rag.types import Document
 
 if TYPE_CHECKING:
     from rag import Library
@@ -62,6 +62,14 @@ class Folders:
     def scan(self, settled_s: float = SETTLED_S) -> list[JobId]:
         """Looks at all of them once; the imports that were begun."""
         return [job for one in self._library().collections() if one.folder for job in self._scan(one, settled_s)]
+
+    def took_in(self, path: Path, document: Document) -> None:
+        """A file was imported otherwise, as an encrypted one with its password: where it was seen in a followed folder
+        and could not be taken in from there, it joins the collection."""
+        for one in self._library().collections():
+            seen = self._library().seen_files(one.name).get(path.absolute()) if one.folder else None
+            if seen is not None and seen.document_id != document.id and path.is_file():
+                self._settle(one.name, path.absolute(), _mark(path.stat()), seen, document)
 
     def watch(self) -> None:
         """Looks at them every EVERY_S seconds from now on, on a thread of its own."""
@@ -111,20 +119,30 @@ class Folders:
             if (name, path) in self._waiting:
                 return None
             self._waiting.add((name, path))
-        size, modified = _mark(status)
+        mark = _mark(status)
 
-        def note(document: DocumentId | None, error: str) -> None:
+        def ended() -> None:
             with self._lock:
                 self._waiting.discard((name, path))
-            self._library().note_file(name, SeenFile(path, size, modified, document, error))
 
         def done(document: Document) -> None:
-            if before is not None and before.document_id not in (None, document.id):
-                self._left(name, before)
-            self._library().put_in(name, [document.id])
-            note(document.id, "")
+            ended()
+            self._settle(name, path, mark, before, document)
 
-        return self._submit(path, done, lambda error: note(None, error.what))
+        def failed(error: UserError) -> None:
+            ended()
+            self._library().note_file(name, SeenFile(path, *mark, None, error.what))
+
+        return self._submit(path, done, failed)
+
+    def _settle(
+        self, name: str, path: Path, mark: tuple[int, int], before: SeenFile | None, document: Document
+    ) -> None:
+        """The file is in the collection; what it held before leaves."""
+        if before is not None and before.document_id not in (None, document.id):
+            self._left(name, before)
+        self._library().put_in(name, [document.id])
+        self._library().note_file(name, SeenFile(path, *mark, document.id, ""))
 
     def _left(self, name: str, file: SeenFile) -> None:
         """Its document leaves the collection, and goes to the trash when nothing else holds it."""

@@ -97,16 +97,16 @@ class Planner:
 
         return _Draft(situation, context, history(situation.messages), question, self._settings(), date)
 
-    def shared_prefix(self, document: int, model: LoadedModel) -> Tokens | None:
-        """What every first question on this document alone begins with; None when automatic mode would not read it
-        whole with this model, or when it is not there. Its date is stored: it stays what it is.
+    def shared_prefix(self, documents: Sequence[int], model: LoadedModel) -> Tokens | None:
+        """What every first question on just these documents begins with; None when automatic mode would not read them
+        whole with this model, or when none is there. The first one's date is stored: it stays what it is.
         """
-        attached = (AttachedDocument(document, 0.0),)
+        attached = tuple(AttachedDocument(document, 0.0) for document in documents)
         conversation = Conversation(ConversationId(""), "", 0.0, 0.0, documents=attached)
         plan = self.plan(Situation(conversation, (), model, frozenset()), "", look_up=False)
         if not plan.addition.documents:
             return None
-        self._dates().keep(plan.date, (document,))
+        self._dates().keep(plan.date, (plan.addition.documents[0].id,))
         return Tokens.prompt(plan.composed.tokens.ids[: plan.composed.placement.shared_tokens])
 
     def _readable(self, draft: _Draft) -> list[int]:

@@ -1,21 +1,22 @@
 """Documents are read by the model before anybody asks: what every first question on them begins with is computed.
 
-One document at a time, the most recently added first, only such as automatic mode would put into the prompt whole.
-The engine keeps it below all turns. Stopped on battery, by the preference, by the reader and by the trash; what was
-read is kept.
+One document at a time, the most recently added first, then those that conversations without a question have together,
+in shelf order; only such as automatic mode would put into the prompt whole. The engine keeps it below all turns.
+Stopped on battery, by the preference, by the reader and by the trash; what was read is kept.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.core.errors import UserError
-from app.core.events import ImportDone, WorkspaceEvent
+from app.core.events import ConversationChanged, ImportDone, WorkspaceEvent
 from app.core.gate import ModelGate, ReadyModel
+from app.core.kept import shelf_name
 from app.core.planning import Planner
 from engine.messages import (
     DocumentRead,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 BATTERY_EVERY_S = 60.0
-Key = tuple[int, int]  # id and characters: text recognised later makes it another document
+Key = tuple[tuple[int, int], ...]  # ids and characters: text recognised later makes it another document
 
 
 def on_battery() -> bool:
@@ -46,13 +47,39 @@ def on_battery() -> bool:
 
 
 @dataclass(frozen=True)
+class Shelf:
+    """Documents whose texts stand at the head of a prompt, one after another."""
+
+    documents: tuple[Document, ...]
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(int(document.id) for document in self.documents)
+
+    @property
+    def name(self) -> str:
+        """What the engine calls it."""
+        return shelf_name(self.ids)
+
+    @property
+    def label(self) -> str:
+        return ", ".join(document.name for document in self.documents)
+
+    @property
+    def key(self) -> Key:
+        return tuple((int(document.id), document.characters) for document in self.documents)
+
+
+@dataclass(frozen=True)
 class ReadAheadServices:
-    """What reading ahead works with; parts that open lazily are functions. `enabled`: the preference."""
+    """What reading ahead works with; parts that open lazily are functions. `enabled`: the preference.
+    `together`: ids of documents that a first question would be about together."""
 
     library: Callable[[], Library]
     engine: Callable[[], EngineClient]
     gate: ModelGate
     planner: Planner
+    together: Callable[[], Sequence[tuple[int, ...]]]
     enabled: Callable[[], bool]
     emit: Callable[[WorkspaceEvent], None]
     on_battery: Callable[[], bool] = on_battery
@@ -61,7 +88,7 @@ class ReadAheadServices:
 class ReadAhead:
     """A thread that decides which document is read; started with the first event, thread-safe.
 
-    Documents are named to the engine by their id in the library.
+    Documents are named to the engine by their ids in the library.
     """
 
     def __init__(self, services: ReadAheadServices) -> None:
@@ -83,6 +110,9 @@ class ReadAhead:
                 self._reading, self._held = None, False
             elif isinstance(event, ImportDone) and not event.known:
                 self._held = False
+            elif isinstance(event, ConversationChanged):
+                if len(event.conversation.documents) < 2:
+                    return
             elif isinstance(event, DocumentRead | DocumentStopped) and self._is_reading(event.document):
                 self._ended(event)
             else:
@@ -138,13 +168,13 @@ class ReadAhead:
             return not self._closed
 
     def _look(self) -> None:
-        """Begins a document; or stops the one that is read when it may not be, is gone, or a newer one has come."""
+        """Begins a shelf; or stops the one that is read when it may not be, is gone, or a newer one has come."""
         model = self._allowed()
         reading = self._reading
         first = None if model is None else self._first(model, reading)
         if reading is not None:
-            if first is None or _key(first[0]) != reading:
-                self._with.engine().send(StopDocument(str(reading[0])))
+            if first is None or first[0].key != reading:
+                self._with.engine().send(StopDocument(_name(reading)))
         elif first is not None:
             self._begin(*first)
 
@@ -159,35 +189,44 @@ class ReadAhead:
         except UserError:
             return None
 
-    def _first(self, model: ReadyModel, reading: Key | None) -> tuple[Document, Tokens] | None:
-        """The newest document that is to be read, and what of the prompt is computed for it."""
-        documents = sorted(self._with.library().documents(), key=lambda document: -document.added)
-        for document in documents:
-            key = _key(document)
-            if key in self._settled or document.state == "importing":
+    def _first(self, model: ReadyModel, reading: Key | None) -> tuple[Shelf, Tokens] | None:
+        """The first shelf that is to be read, and what of the prompt is computed for it."""
+        for shelf in self._shelves():
+            key = shelf.key
+            if key in self._settled:
                 continue
-            tokens = self._with.planner.shared_prefix(int(document.id), model)
-            if tokens is not None and (key == reading or not self._read_before(document, tokens)):
-                return document, tokens
+            tokens = self._with.planner.shared_prefix(shelf.ids, model)
+            if tokens is not None and (key == reading or not self._read_before(shelf, tokens)):
+                return shelf, tokens
             with self._changed:
                 self._settled.add(key)
         return None
 
-    def _read_before(self, document: Document, tokens: Tokens) -> bool:
+    def _shelves(self) -> Iterator[Shelf]:
+        """Each document alone, the newest first; then those that belong together."""
+        documents = [one for one in self._with.library().documents() if one.state != "importing"]
+        yield from (Shelf((document,)) for document in sorted(documents, key=lambda document: -document.added))
+        by_id = {int(document.id): document for document in documents}
+        for ids in self._with.together():
+            there = tuple(by_id[document] for document in sorted(ids) if document in by_id)
+            if len(there) > 1:
+                yield Shelf(there)
+
+    def _read_before(self, shelf: Shelf, tokens: Tokens) -> bool:
         """Whether all of it is kept, from an earlier start or from a conversation; nothing is loaded to find out."""
         if self._with.engine().quote(tokens).new:
             return False
-        self._with.emit(DocumentRead(str(document.id), document.name, len(tokens), 0, 0.0, 0))
+        self._with.emit(DocumentRead(shelf.name, shelf.label, len(tokens), 0, 0.0, 0))
         return True
 
-    def _begin(self, document: Document, tokens: Tokens) -> None:
+    def _begin(self, shelf: Shelf, tokens: Tokens) -> None:
         with self._changed:
-            self._reading = _key(document)
-        self._with.engine().send(PrefillDocument(str(document.id), tokens, document.name))
+            self._reading = shelf.key
+        self._with.engine().send(PrefillDocument(shelf.name, tokens, shelf.label))
 
     # --- under the lock -------------------------------------------------------------------------------
     def _is_reading(self, document: str) -> bool:
-        return self._reading is not None and str(self._reading[0]) == document
+        return self._reading is not None and _name(self._reading) == document
 
     def _ended(self, event: DocumentRead | DocumentStopped) -> None:
         """A document that could not be read is not tried again with this model; a stopped one is."""
@@ -197,5 +236,5 @@ class ReadAhead:
         self._reading = None
 
 
-def _key(document: Document) -> Key:
-    return int(document.id), document.characters
+def _name(key: Key) -> str:
+    return shelf_name(document for document, _ in key)

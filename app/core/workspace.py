@@ -37,6 +37,7 @@ from app.core.gate import ModelGate, no_model
 from app.core.history import Histories
 from app.core.imports import Imports
 from app.core.jobs import Job, JobThread
+from app.core.kept import documents_of, forget_kept, shelf_state
 from app.core.lookups import Lookup, Scope
 from app.core.overflow import way_named, ways_out
 from app.core.paths import Paths
@@ -66,7 +67,6 @@ from engine.messages import (
     SaveState,
     Tokens,
     TurnId,
-    document_state,
 )
 from engine.overflow import OverflowWay
 from rag.types import DocumentId
@@ -244,7 +244,10 @@ class Workspace:
     def purge(self, conversation: ConversationId) -> None:
         """Out of the trash for good, KV state included."""
         self.conversations.purge(conversation)
-        self.drop_state(conversation, disk=True)
+        if self._has_model():
+            self.drop_state(conversation, disk=True)
+        else:
+            forget_kept(self.paths.kv, lambda name: name == conversation, None)
         self._emit(ConversationPurged(conversation))
 
     def fork(self, conversation: ConversationId, title: str = "", last: MessageId | None = None) -> Conversation:
@@ -315,6 +318,7 @@ class Workspace:
         """
 
         def done(document: Document) -> None:
+            self.folders.took_in(path, document)
             if attach_to is not None:
                 self.attach(attach_to, int(document.id))
 
@@ -342,8 +346,11 @@ class Workspace:
         """Out of the trash for good; of its KV only what conversations use stays."""
         self.library.purge(DocumentId(document))
         self.conversations.dates.forget(document)
-        if self._engine is not None:
-            self._engine.send(DropState(document_state(str(document)), disk=True))
+        drop = None
+        if self._has_model():
+            self.drop_state(shelf_state([document]), disk=True)
+            drop = lambda name: self.drop_state(ConversationId(name), disk=True)  # noqa: E731
+        forget_kept(self.paths.kv, lambda name: document in documents_of(name), drop)
 
     def stop_reading_ahead(self) -> None:
         """What was read is kept. It goes on with `go_on_reading_ahead`, or when a model is loaded or a new document
@@ -443,6 +450,7 @@ class Workspace:
             engine=lambda: self.engine,
             gate=self._gate,
             planner=self._planner,
+            together=lambda: self.conversations.shelves(),
             enabled=lambda: self._settings.read_ahead,
             emit=self._emit,
         )
@@ -490,6 +498,9 @@ class Workspace:
             self._emit(ModelFailed(loading, fault.what, fault.why, fault.next))
         else:
             self._emit(Notice(fault.what, fault.why, fault.next))
+
+    def _has_model(self) -> bool:
+        return self._engine is not None and self._engine.model is not None
 
     def _tokens(self, conversation: ConversationId) -> Tokens:
         """The history in the loaded model's ids; empty without a model."""

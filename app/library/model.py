@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
 from app.core.events import JobId
-from app.widgets.format import count, plural, size
+from app.widgets.format import count, duration, plural, size
 from app.widgets.rows import FACE, RowFace
 
 if TYPE_CHECKING:
@@ -53,12 +53,26 @@ def import_face(one: Import, name: str) -> RowFace:
     return RowFace(name, progress_words(progress), "document", "accent", "muted", progress=part)
 
 
-def document_face(document: Document, read: int = 0) -> RowFace:
-    """`read`: bytes of what the model keeps of the whole document; 0: nothing is known."""
+@dataclass(frozen=True)
+class ReadWhole:
+    """What the model keeps of a whole document, in bytes, and how long it took to read; 0.0: another time."""
+
+    size: int
+    seconds: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """`read in 12 s, 34 MB`."""
+        took = f" in {duration(self.seconds)}" if self.seconds else ""
+        return f"read{took}, {size(self.size)}"
+
+
+def document_face(document: Document, read: ReadWhole | None = None) -> RowFace:
+    """`read`: None where nothing is known."""
     pages = plural(document.pages, "page")
     if document.state == "importing":
         return RowFace(document.name, f"{pages}, import was stopped", "pause", "warn", "warn")
-    kept = f", read, {size(read)}" if read else ""
+    kept = f", {read.words}" if read is not None else ""
     if document.unreadable_pages:
         unread = len(document.unreadable_pages)
         return RowFace(
@@ -73,7 +87,7 @@ class LibraryModel(QAbstractListModel):
         super().__init__()
         self._imports: dict[JobId, Import] = {}
         self._documents: list[Document] = []
-        self._read: dict[int, int] = {}
+        self._read: dict[int, ReadWhole] = {}
         self._only: frozenset[int] | None = None  # documents that are shown; None: all
         self._loose: list[Import] = []  # imports of documents that are not in the list yet
 
@@ -130,10 +144,10 @@ class LibraryModel(QAbstractListModel):
     def documents(self) -> list[Document]:
         return list(self._documents)
 
-    def show_read(self, document: int, size: int) -> None:
-        """The model has read it whole; what it keeps takes `size` bytes."""
+    def show_read(self, document: int, read: ReadWhole) -> None:
+        """The model has read it whole."""
         with self._rebuilding():
-            self._read[document] = size
+            self._read[document] = read
 
     def forget_read(self) -> None:
         with self._rebuilding():
@@ -196,7 +210,7 @@ class LibraryModel(QAbstractListModel):
         if running is not None:
             return import_face(running, self.name(running))
         document = self._shown[row - len(self._loose)]
-        return document_face(document, self._read.get(int(document.id), 0))
+        return document_face(document, self._read.get(int(document.id)))
 
 
 def _document(one: Import) -> int | None:

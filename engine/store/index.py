@@ -24,6 +24,7 @@ from engine.store.rows import (
     NewRecord,
     Row,
     add,
+    forget_head,
     insert_records,
     model_id,
     put_head,
@@ -33,7 +34,6 @@ from engine.store.rows import (
     set_scanned,
     snapshot,
     transaction,
-    unused_path,
 )
 from engine.store.schema import connect
 
@@ -204,11 +204,7 @@ class Index:
     def forget(self, conversation: str, delete: bool) -> None:
         """Removes a head; `delete` also removes the records that only it used."""
         with self._write_lock, transaction(self._writer) as db:
-            name = (self.model, conversation)
-            row = db.execute("SELECT last, tail FROM heads WHERE model = ? AND conversation = ?", name).fetchone()
-            db.execute("DELETE FROM heads WHERE model = ? AND conversation = ?", name)
-            if row and delete:
-                remove_records(db, self.model, unused_path(db, self.model, row[0], row[1]), "")
+            forget_head(db, self.model, conversation, delete)
 
     def hide(self, key: Key) -> None:
         """The record counts as absent at once; `remove` makes that last."""

@@ -119,6 +119,15 @@ def remove_records(db: sqlite3.Connection, model: int, keys: Iterable[Key], reas
     db.execute("DELETE FROM removed WHERE seq <= (SELECT max(seq) FROM removed) - ?", (_MAX_REMOVED,))
 
 
+def forget_head(db: sqlite3.Connection, model: int, conversation: str, delete: bool) -> None:
+    """Removes a head; `delete` also removes the records that only it used."""
+    name = (model, conversation)
+    row = db.execute("SELECT last, tail FROM heads WHERE model = ? AND conversation = ?", name).fetchone()
+    db.execute("DELETE FROM heads WHERE model = ? AND conversation = ?", name)
+    if row and delete:
+        remove_records(db, model, unused_path(db, model, row[0], row[1]), "")
+
+
 def unused_path(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[Key]:
     """The tail and the pages up from `last` that nothing else continues and no head ends at."""
     unused: list[Key] = []

@@ -19,7 +19,7 @@ from engine.store.inspect import StateDifference, StateEntry, diff, show
 from engine.store.locks import maintenance
 from engine.store.record import RecordHeader, intact
 from engine.store.recovery import is_damage
-from engine.store.rows import counter, remove_records, transaction
+from engine.store.rows import counter, forget_head, remove_records, transaction
 from engine.store.schema import connect, connect_read_only
 from engine.store.segment import read_header
 from engine.store.store import INDEX_NAME, SEGMENTS_NAME, prepare
@@ -189,6 +189,21 @@ class StoreTools:
             if not free:
                 raise StoreError("The store is being tidied already.", "Another process is at it.", "Try again later.")
             return collect(self._db, self._segments, budget)
+
+    @_healing
+    def forget(self, conversation: str) -> int:
+        """Removes what is kept of a conversation, of all models, except what others use; returns of how many models it
+        was. The bytes come back when their segment is tidied."""
+        with transaction(self._db) as db:
+            models = db.execute("SELECT model FROM heads WHERE conversation = ?", (conversation,)).fetchall()
+            for (model,) in models:
+                forget_head(db, model, conversation, delete=True)
+        return len(models)
+
+    @_healing
+    def names(self) -> list[str]:
+        """Of all that something is kept of: conversations, and documents that were read ahead."""
+        return [str(row[0]) for row in self._db.execute("SELECT DISTINCT conversation FROM heads")]
 
     @_healing
     def show(self, conversation: str) -> StateEntry:

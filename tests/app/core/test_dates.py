@@ -50,9 +50,9 @@ def kept(desk: Desk, question: str, mode="auto") -> Tokens:
 
 def test_a_document_begins_every_conversation_alike_on_any_day(desk: Desk) -> None:
     model = Model(desk.chat, CONTEXT)
-    ahead = desk.planner.shared_prefix(desk.document, model)
+    ahead = desk.planner.shared_prefix([desk.document], model)
     desk.today += DAY
-    assert desk.planner.shared_prefix(desk.document, model) == ahead, "what was read ahead stays what it is"
+    assert desk.planner.shared_prefix([desk.document], model) == ahead, "what was read ahead stays what it is"
     first = kept(desk, "How much?")
     desk.conversation = desk.store.create(documents=(desk.document,)).id
     desk.today += DAY
@@ -74,7 +74,7 @@ def test_a_conversation_keeps_the_date_of_its_first_question(desk: Desk) -> None
 
 
 def test_a_conversation_without_whole_documents_begins_with_its_own_day(desk: Desk) -> None:
-    desk.planner.shared_prefix(desk.document, Model(desk.chat, CONTEXT))
+    desk.planner.shared_prefix([desk.document], Model(desk.chat, CONTEXT))
     desk.today += DAY
     assert "Today: 04 Feb 2031" in desk.decode(kept(desk, "How much?", mode="passages").ids)
 

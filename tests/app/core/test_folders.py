@@ -11,7 +11,7 @@ from app.core.events import ImportDone, ImportFailed
 from app.core.paths import Paths
 from app.core.workspace import Workspace
 from assets import sample_pdf
-from tests.rag.pdf_files import write_pdf
+from tests.rag.pdf_files import book, encrypted, pdf_bytes, write_pdf
 
 
 class Desk:
@@ -117,3 +117,17 @@ def test_watching_takes_new_files_in_by_itself(desk: Desk) -> None:
     while not isinstance(desk.events.get(timeout=60), ImportDone):
         pass
     assert desk.names() == ["a.pdf"]
+
+
+def test_an_encrypted_file_joins_the_collection_with_its_password(desk: Desk) -> None:
+    locked = desk.folder / "locked.pdf"
+    locked.write_bytes(encrypted(pdf_bytes(book(2)), "secret"))
+    assert desk.scan() == 2
+    assert desk.names() == ["a.pdf"]
+    assert "password" in desk.workspace.library.seen_files("Papers")[locked].error
+    job = desk.workspace.import_document(locked, password="secret")
+    while not (isinstance(event := desk.events.get(timeout=60), ImportDone) and event.job == job):
+        pass
+    assert desk.names() == ["a.pdf", "locked.pdf"]
+    assert desk.scan() == 0
+    assert not desk.workspace.library.seen_files("Papers")[locked].error

@@ -14,7 +14,9 @@ import pytest
 
 from app.core import read_ahead
 from app.core.gate import ReadyModel
+from app.core.kept import documents_of
 from engine.messages import ComputedRange, DocumentProgress, DocumentRead, DocumentStopped
+from engine.store.tools import StoreTools
 from tests.app.core.test_workspace import QUICK, Desk
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
@@ -74,7 +76,7 @@ def test_newest_first_and_only_what_is_read_whole(desk: Desk, starter_model: Pat
     desk.load(starter_model)
     assert [desk.until(DocumentRead).document for _ in range(2)] == [str(last), str(first)]
     model = ReadyModel.of(desk.workspace.engine.model)
-    assert desk.workspace._planner.shared_prefix(long, model) is None
+    assert desk.workspace._planner.shared_prefix([long], model) is None
     assert about_documents(events_for(desk, 0.5)) == []
 
 
@@ -170,3 +172,43 @@ def test_a_machine_without_battery_is_not_on_battery(monkeypatch: pytest.MonkeyP
     assert not read_ahead.on_battery()
     monkeypatch.delattr(psutil, "sensors_battery")
     assert not read_ahead.on_battery()
+
+
+def test_documents_of_a_conversation_are_read_together_in_shelf_order(desk: Desk, starter_model: Path) -> None:
+    first, second = desk.book(1, seed=1), desk.book(1, seed=2)
+    desk.load(starter_model)
+    for _ in range(2):
+        desk.until(DocumentRead)
+    c = desk.workspace.new_conversation(documents=(second, first))
+    read = desk.until(DocumentRead, DocumentStopped)
+    assert isinstance(read, DocumentRead), read
+    assert read.document == f"{first}+{second}"
+    assert 0 < read.computed < read.tokens, "the first alone was read before"
+    report = desk.answer(c.id, "Which word is on page two?").report
+    assert desk.workspace.conversations.messages(c.id)[0].placement.shared_tokens == read.tokens
+    assert report.tokens.reused.memory >= read.tokens
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_emptying_the_trash_frees_what_was_read(desk: Desk, starter_model: Path, loaded: bool) -> None:
+    """Also where no model is loaded."""
+    gone, kept = desk.book(1, seed=1), desk.book(1, seed=2)
+    desk.load(starter_model)
+    for _ in range(2):
+        desk.until(DocumentRead)
+    desk.workspace.new_conversation(documents=(gone, kept))
+    desk.until(DocumentRead)
+    if not loaded:
+        desk.workspace.close()
+        desk = Desk(desk.home, read_ahead=True)
+    with StoreTools(desk.workspace.paths.kv) as tools:
+        names = {(gone,), (kept,), (gone, kept)}
+        until = time.monotonic() + 20
+        while {documents_of(name) for name in tools.names()} != names and time.monotonic() < until:
+            time.sleep(0.05)  # it is written behind
+        before = tools.stat().live_bytes
+        desk.workspace.trash_document(gone)
+        desk.workspace.purge_document(gone)
+        desk.workspace.close()
+        assert [documents_of(name) for name in tools.names()] == [(kept,)]
+        assert tools.stat().live_bytes < before / 2
