@@ -94,18 +94,9 @@ class ConversationStore:
             rows = list(db.table("conversations").rows_where(f"trashed {test}", order_by="updated DESC, rowid DESC"))
             return tuple(conversation_from_row(row, queries.documents(db, row["id"])) for row in rows)
 
-    def shelves(self, most: int = 8) -> tuple[tuple[int, ...], ...]:
-        """Ids of documents that a conversation has together, whose first question is still to be asked and would read
-        them whole if it can; each set once, the most recently used first."""
-        query = (
-            "SELECT group_concat(document) FROM conversation_documents JOIN conversations ON conversations.id ="
-            " conversation_documents.conversation WHERE trashed IS NULL AND mode IN ('auto', 'whole') AND NOT EXISTS"
-            " (SELECT 1 FROM messages WHERE messages.conversation = conversations.id)"
-            " GROUP BY conversations.id HAVING count(*) > 1 ORDER BY updated DESC"
-        )
+    def shelves(self) -> tuple[tuple[int, ...], ...]:
         with self._database.reading() as db:
-            found = [tuple(sorted(map(int, row[0].split(",")))) for row in db.execute(query).fetchall()]
-        return tuple(dict.fromkeys(found))[:most]
+            return queries.shelves(db)
 
     def find(self, title: str) -> Conversation | None:
         """The latest conversation, not in the trash, whose id or exact title this is."""

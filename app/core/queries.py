@@ -52,6 +52,19 @@ def documents(db: sqlite_utils.Database, conversation: str) -> tuple[AttachedDoc
     return tuple(AttachedDocument(row["document"], row["attached"]) for row in rows)
 
 
+def shelves(db: sqlite_utils.Database, most: int = 8) -> tuple[tuple[int, ...], ...]:
+    """Ids of documents that a conversation has together, whose first question is still to be asked and would read them
+    whole if it can; each set once, the most recently used first."""
+    query = (
+        "SELECT group_concat(document) FROM conversation_documents JOIN conversations ON conversations.id ="
+        " conversation_documents.conversation WHERE trashed IS NULL AND mode IN ('auto', 'whole') AND NOT EXISTS"
+        " (SELECT 1 FROM messages WHERE messages.conversation = conversations.id)"
+        " GROUP BY conversations.id HAVING count(*) > 1 ORDER BY updated DESC"
+    )
+    found = [tuple(sorted(map(int, row[0].split(",")))) for row in db.execute(query).fetchall()]
+    return tuple(dict.fromkeys(found))[:most]
+
+
 def message(db: sqlite_utils.Database, identifier: int) -> Message:
     for row in db.table("messages").rows_where("id = ?", [identifier]):
         return message_from_row(row)
