@@ -126,6 +126,10 @@ class BenchEngine:
         assert isinstance(stats, EngineStats)
         return stats
 
+    def next_event(self) -> tuple[float, Event]:
+        """When it came, and what: for measurements over several turns."""
+        return self._events.get(timeout=_WAIT_SECONDS)
+
     def _wait(self, wanted: Callable[[Event], bool], known: Event | None = None) -> tuple[float, Event]:
         """The next event that is wanted. Raises EngineError for the turn whose failure came instead."""
         if isinstance(known, TurnFailed):

@@ -123,10 +123,10 @@ def _tokenizer_name(gguf: GgufFile) -> str:
 def _active(infos: tuple[TensorInfo, ...], spec: ModelSpec | None) -> int:
     if spec is None:
         return sum(prod(info.shape) for info in infos)
-    return round(sum(prod(info.shape) * _used_share(info, spec) for info in infos))
+    return round(sum(prod(info.shape) * used_share(info, spec) for info in infos))
 
 
-def _used_share(info: TensorInfo, spec: ModelSpec) -> float:
+def used_share(info: TensorInfo, spec: ModelSpec) -> float:
     """How much of a tensor a token meets: chosen experts only, nothing of layers that predict further tokens."""
     kind, layer = class_of(info.name), layer_of(info.name)
     if kind == "embedding":

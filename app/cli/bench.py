@@ -1,4 +1,7 @@
-"""`pagekeep bench`: sweep, rates over the depth of the context; switch, what coming back costs; perplexity, quality."""
+"""`pagekeep bench`: sweep, rates over the depth of the context; switch, what coming back costs; perplexity, quality.
+
+The comparisons with other engines and with the machine are in `bench_machine`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,16 @@ DEFAULT_CONTEXT = 4096
 
 
 def run(options: Namespace, console: Console) -> None:
-    {"sweep": _sweep, "switch": _switch, "perplexity": _perplexity}[options.action](options, console)
+    from app.cli.bench_machine import run_compare, run_parallel, run_roofline
+
+    {
+        "sweep": _sweep,
+        "switch": _switch,
+        "perplexity": _perplexity,
+        "compare": run_compare,
+        "roofline": run_roofline,
+        "parallel": run_parallel,
+    }[options.action](options, console)
 
 
 def _switch(options: Namespace, console: Console) -> None:

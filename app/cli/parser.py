@@ -10,6 +10,7 @@ from app.core.errors import UserError
 
 KV_TYPES = ("f32", "f16", "bf16", "q8", "q4")
 BACKENDS = ("cpu", "reference", "gpu", "fake")
+PEERS = ("llama-cpp-python", "ik-llama-cpp-python", "xllamacpp")
 MODES = (
     "whole: read all at once; retrieve: look passages up; survey: read all of it part by part, with notes; "
     "default: auto"
@@ -251,6 +252,7 @@ def _add_bench(commands: Commands) -> None:
     switch.add_argument("--tokens", type=POSITIVE, default=4096, metavar="N", help="length of the conversation")
     switch.add_argument("--question-tokens", type=POSITIVE, default=16, metavar="N")
     _add_model_options(switch)
+    _add_machine_benches(actions)
     perplexity = _command(actions, "perplexity", "How well a model foresees a text; how far it is from a reference")
     perplexity.add_argument("file", metavar="FILE", help="a model file")
     perplexity.add_argument("text", metavar="TEXT", help="a text file (UTF-8)")
@@ -259,3 +261,28 @@ def _add_bench(commands: Commands) -> None:
         "--reference", metavar="LOGITS.npz", help="'tokens' and 'logits', as 'pagekeep model logits' writes them"
     )
     _add_engine_options(perplexity)
+
+
+def _add_machine_benches(actions: Commands) -> None:
+    compare = _command(actions, "compare", "This engine and another one, run alternately on the same file")
+    compare.add_argument("file", nargs="?", metavar="FILE", help="a model file; default: the chosen model")
+    compare.add_argument("--peer", required=True, choices=PEERS)
+    compare.add_argument("--rounds", type=POSITIVE, default=7, metavar="N", help="pairs of runs (default 7)")
+    compare.add_argument("--prompt", type=POSITIVE, default=512, metavar="N")
+    compare.add_argument("--generate", type=POSITIVE, default=64, metavar="N")
+    compare.add_argument("--depth", type=COUNT, default=0, metavar="N", help="tokens in the context beforehand")
+    roofline = _command(actions, "roofline", "What this machine gives, and what share of it a model reaches")
+    roofline.add_argument("file", nargs="?", metavar="FILE", help="a model file; without it only the machine")
+    roofline.add_argument("--prompt", type=POSITIVE, default=512, metavar="N")
+    roofline.add_argument("--generate", type=POSITIVE, default=64, metavar="N")
+    parallel = _command(actions, "parallel", "Several conversations on one prefix")
+    parallel.add_argument("file", nargs="?", metavar="FILE", help="a model file; default: the chosen model")
+    parallel.add_argument("--counts", type=POSITIVE, nargs="+", default=[1, 2, 4, 8, 10], metavar="N")
+    parallel.add_argument("--prefix", type=POSITIVE, default=2048, metavar="N", help="tokens that all have in common")
+    parallel.add_argument("--question-tokens", type=POSITIVE, default=16, metavar="N")
+    parallel.add_argument("--generate", type=POSITIVE, default=64, metavar="N")
+    parallel.add_argument("--peer", choices=PEERS[:1], help="the same with another engine")
+    for bench in (compare, parallel):
+        bench.add_argument("--peer-python", metavar="PATH", help="interpreter of the environment that has the peer")
+    for bench in (compare, roofline, parallel):
+        _add_engine_options(bench)

@@ -161,3 +161,12 @@ def test_tokens_for_logits_are_checked(pagekeep, tmp_path: Path) -> None:
         assert "tokens" in pagekeep(*arguments).error["what"]
     assert not (tmp_path / "o.npz").exists()
     assert json.loads(tokens.read_text()) == ["1"]
+
+
+def test_benches_of_several_conversations_and_of_an_absent_peer(pagekeep) -> None:
+    model = Path(__file__).parents[2] / "data" / "models" / "type-dense-q4_1.gguf"
+    common = ("--generate", "4", "--threads", "1", "--json")
+    found = pagekeep("bench", "parallel", model, "--counts", "1", "2", "--prefix", "64", *common).json
+    assert [row["prefix_hits"] for row in found["rows"]] == [1, 2]
+    refused = pagekeep("bench", "compare", model, "--peer", "xllamacpp", "--prompt", "8", "--rounds", "1", *common)
+    assert "--peer-python" in refused.error["next"]
