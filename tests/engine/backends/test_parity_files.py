@@ -25,7 +25,7 @@ from tests.engine.parity import (
     sure_steps,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]  # minutes of work where the machine is shared
 SURE_MARGIN = 2e-5  # of a router; below it rounding alone may choose another expert
 # Worst single position beyond the limit: in small random mixtures a flipped expert moves one position's logits by half.
 # The float32 twin itself is beyond it for the first.
