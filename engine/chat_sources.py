@@ -55,5 +55,11 @@ def chat_templates(gguf: GgufFile) -> Mapping[str, str]:
     return found
 
 
+def switches_reasoning(gguf: GgufFile, variant: str = "default") -> bool:
+    """Whether the template asks for `enable_thinking`, the variable by which templates turn reasoning on and off."""
+    sources = chat_templates(gguf)
+    return "enable_thinking" in (sources.get(variant) or sources.get("default") or "")
+
+
 def fallback_template(tokenizer: Tokenizer) -> str:
     return next((form for token, form in _BY_TOKEN if tokenizer.token_id(token) is not None), _PLAIN)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from engine.backends.choice import open_backend
 from engine.chat_format import ChatFormat
+from engine.chat_sources import chat_templates, switches_reasoning
 from engine.gguf import GgufFile
 from engine.kv.fingerprint import fingerprint
 from engine.kv.layout import PageLayout
@@ -68,7 +69,7 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
         opened = open_backend(gguf, spec, layout, settings, settings.threads or physical_cores())
         print_ = fingerprint(gguf, spec, layout)
         context, warnings = _context(spec, layout, settings)
-        info = _info(path, spec, layout, gguf, print_, context, opened.devices, now_ms() - started)
+        info = _info(settings, path, spec, layout, gguf, print_, context, opened.devices, now_ms() - started)
     except BaseException:
         gguf.close()
         raise
@@ -101,6 +102,7 @@ def _context(spec: ModelSpec, layout: PageLayout, settings: EngineSettings) -> t
 
 
 def _info(
+    settings: EngineSettings,
     path: Path,
     spec: ModelSpec,
     layout: PageLayout,
@@ -121,4 +123,7 @@ def _info(
         page_tokens=layout.page_tokens,
         fingerprint=print_.hex(),
         load_ms=load_ms,
+        templates=tuple(sorted(chat_templates(gguf))),
+        switches_reasoning=switches_reasoning(gguf, settings.chat_template),
+        reasoning=settings.reasoning,
     )

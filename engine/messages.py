@@ -272,7 +272,10 @@ class ModelLoading:
 
 @dataclass(frozen=True)
 class ModelLoaded:
-    """`devices`: one line per device as shown in the status bar; `kv_bytes_per_token` over all layers."""
+    """`devices`: one line per device as shown in the status bar; `kv_bytes_per_token` over all layers. `templates`:
+    names of the file's chat templates; `switches_reasoning`: the one in use can turn reasoning on and off;
+    `reasoning`: as it was loaded.
+    """
 
     path: Path
     name: str
@@ -284,6 +287,9 @@ class ModelLoaded:
     page_tokens: int
     fingerprint: str
     load_ms: float
+    templates: tuple[str, ...] = ()
+    switches_reasoning: bool = False
+    reasoning: Reasoning = "auto"
 
 
 @dataclass(frozen=True)

@@ -309,6 +309,15 @@ class ChatController(QObject):
         self.turn_ended.emit(conversation)
 
     # --- documents and mode -----------------------------------------------------------------------
+    def set_reasoning(self, on: bool) -> None:
+        """Where that cannot be the switch goes back to what is loaded."""
+        self._services.tasks.write(lambda: self._workspace.set_reasoning(on), None, self._reasoning_failed)
+
+    def _reasoning_failed(self, error: Exception) -> None:
+        self._panel.show_failure(error)
+        if self._workspace.loaded is not None:
+            self._panel.header.show_model(self._workspace.loaded)
+
     def attach(self, document: int) -> None:
         self._change(lambda id: self._workspace.attach(id, document))
 
@@ -356,6 +365,8 @@ class ChatController(QObject):
         panel.composer.sent.connect(self.send)
         panel.composer.stopped.connect(self.stop)
         panel.header.mode_chosen.connect(self.set_mode)
+        panel.header.reasoning.chosen.connect(self.set_reasoning)
+        bus.model_loaded.connect(panel.header.show_model)
         panel.header.removed.connect(self.detach)
         panel.transcript.regenerate.connect(self.regenerate)
         panel.transcript.go_on.connect(self.go_on)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from app.core.lookups import PagesRead
@@ -21,19 +21,19 @@ class CoverageNote(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 2, 0, 2)
         column.setSpacing(2)
+        column.addWidget(label(report.coverage, "warn"))
         row = QHBoxLayout()
         row.setSpacing(8)
-        row.addWidget(label(report.coverage, "warn"), 1)
         column.addLayout(row)
-        if any(one.pages for one in report.read):
-            pages = label("\n".join(read_words(one) for one in report.read), "muted")
-            row.addWidget(_which_pages(pages), 0, Qt.AlignmentFlag.AlignTop)
-            column.addWidget(pages)
         if may_read and report.unread:
             others = "other page" if report.unread == 1 else f"other {count(report.unread)} pages"
             tip = "Part by part, with notes that cite; it can be stopped and gone on with"
-            made = button(f"Read the {others}", self.read_rest.emit, tip=tip)
-            row.addWidget(made, 0, Qt.AlignmentFlag.AlignTop)
+            row.addWidget(button(f"Read the {others}", self.read_rest.emit, tip=tip))
+        if any(one.pages for one in report.read):
+            pages = label("\n".join(read_words(one) for one in report.read), "muted")
+            row.addWidget(_which_pages(pages))
+            column.addWidget(pages)
+        row.addStretch(1)
 
 
 def read_words(read: PagesRead) -> str:

@@ -15,8 +15,10 @@ from app.core.records import Conversation, Mode
 from app.widgets.elided import ElidedLabel
 from app.widgets.flow import FlowLayout
 from app.widgets.theme import Theme
+from engine.messages import ModelLoaded
 
 NARROW = 520
+REASONING_WIDTH = 110
 _MODES: tuple[tuple[Mode, str, str], ...] = (
     ("auto", "Auto", "Whole documents where they fit the context, passages otherwise"),
     ("whole", "Whole", "Read the documents completely, once"),
@@ -79,8 +81,27 @@ class ModeSwitch(QWidget):
         self._buttons[mode].setChecked(True)
 
 
+class ReasoningSwitch(QToolButton):
+    """There only where the loaded model can switch it. Signals: chosen (argument: on)."""
+
+    chosen = Signal(bool)
+
+    def __init__(self) -> None:
+        super().__init__(text="Reasoning", checkable=True)
+        self.setProperty("kind", "segment")
+        self.setToolTip("Whether the model reasons before it answers; it is loaded again, what it has read is kept")
+        self.clicked.connect(self.chosen)
+        self.hide()
+
+    def show_model(self, model: ModelLoaded) -> None:
+        """Left to the template, a model that can reason does."""
+        self.setVisible(model.switches_reasoning)
+        self.setChecked(model.reasoning != "off")
+        self.setAccessibleName(f"Reasoning before answers: {'on' if self.isChecked() else 'off'}")
+
+
 class Header(QWidget):
-    """Signals: those of chips and switch; `attach` and `scope_wanted` with the button they came from;
+    """Signals: those of chips and switches; `attach` and `scope_wanted` with the button they came from;
     `scope_removed`."""
 
     opened = Signal(int)
@@ -101,12 +122,18 @@ class Header(QWidget):
         self._title.setProperty("role", "title")
         self.modes = ModeSwitch()
         self.modes.chosen.connect(self.mode_chosen)
+        self.reasoning = ReasoningSwitch()
         self._chips = QWidget()
         self._flow = FlowLayout(self._chips)
         self._top = top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         top.setSpacing(8)
         top.addWidget(self._title, 1)
-        top.addWidget(self.modes, 0, Qt.AlignmentFlag.AlignLeft)
+        self._switches = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._switches.setSpacing(8)
+        for switch in (self.reasoning, self.modes):
+            self._switches.addWidget(switch, 0, Qt.AlignmentFlag.AlignLeft)
+        self._switches.addStretch(1)
+        top.addLayout(self._switches)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(20, 10, 20, 8)
         layout.setSpacing(8)
@@ -121,10 +148,16 @@ class Header(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The title has a line of its own where both do not fit."""
         super().resizeEvent(event)
-        narrow = event.size().width() < NARROW
-        self._top.setDirection(
-            QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight
-        )
+        self._arrange()
+
+    def show_model(self, model: ModelLoaded) -> None:
+        self.reasoning.show_model(model)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        needed = NARROW + (0 if self.reasoning.isHidden() else REASONING_WIDTH)
+        _stack(self._top, self.width() < needed)
+        _stack(self._switches, self.width() < NARROW - REASONING_WIDTH)
 
     def show_conversation(self, conversation: Conversation, documents: Sequence[tuple[int, str]]) -> None:
         """`documents`: id and name, in the order of attaching."""
@@ -167,3 +200,7 @@ class Header(QWidget):
     def _redraw(self) -> None:
         if self._shown is not None:
             self._fill()
+
+
+def _stack(layout: QBoxLayout, narrow: bool) -> None:
+    layout.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)

@@ -64,6 +64,7 @@ from engine.messages import (
     ModelLoaded,
     PinState,
     QueryState,
+    Reasoning,
     SaveState,
     Tokens,
     TurnId,
@@ -188,6 +189,21 @@ class Workspace:
             raise UserError("The model file is gone.", f"There is no file {chosen}.", "Choose another model.")
         self._gate.expect(chosen)
         self.engine.send(LoadModel(chosen.absolute(), self._settings.engine, self.paths.kv))
+
+    @property
+    def loaded(self) -> ModelLoaded | None:
+        """The loaded model; starts nothing."""
+        handle = self._engine.model if self._engine is not None else None
+        return handle.info if handle is not None else None
+
+    def set_reasoning(self, on: bool) -> None:
+        """For all later answers; the model is loaded again, state is kept. Raises UserError while one is written."""
+        if self._turns.running():
+            why = "An answer is being written, and the model has to be loaded again."
+            raise UserError("Reasoning cannot be switched now.", why, "Wait for the answer, or stop it.")
+        wanted: Reasoning = "on" if on else "off"
+        self._change_settings(lambda s: replace(s, engine=replace(s.engine, reasoning=wanted)))
+        self.load_model(self.loaded.path if self.loaded is not None else None)
 
     def fetch_model(self, what: str = "starter", load: bool = True) -> JobId:
         """Returns at once; FetchProgress* -> FetchDone | FetchFailed. "starter" or owner/repo/file.gguf."""
@@ -500,7 +516,7 @@ class Workspace:
             self._emit(Notice(fault.what, fault.why, fault.next))
 
     def _has_model(self) -> bool:
-        return self._engine is not None and self._engine.model is not None
+        return self.loaded is not None
 
     def _tokens(self, conversation: ConversationId) -> Tokens:
         """The history in the loaded model's ids; empty without a model."""

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.core.settings import Settings
 from app.preferences.fields import Number, choice_field, real_field, stop_strings, whole_field
+from app.preferences.rules import TensorRules
 from app.services import Services
 from app.widgets.cards import button, label
 from app.widgets.theme import ThemeChoice
@@ -75,6 +76,10 @@ _KV = (
     ("K state", "kv_type_k", "f16: as computed; q8: half the size, old turns cannot be moved up"),
     ("V state", "kv_type_v", "with another type everything is read again"),
 )
+_PLACEMENT = (
+    Number("Layers on the GPU", "gpu_layers", 0, 1 << 16, zero="none", hint="from the last one up"),
+    Number("First layers' experts", "n_cpu_moe", 0, 1 << 16, zero="as placed", hint="so many stay on the CPU"),
+)
 REASONING = ("auto", "on", "off")
 KV_TYPES = ("f16", "bf16", "f32", "q8", "q4")
 
@@ -98,7 +103,8 @@ class PreferencesDialog(QDialog):
         column = QVBoxLayout(page)
         column.setContentsMargins(20, 12, 20, 12)
         column.setSpacing(12)
-        for made in (self._look(theme), self._answers(), self._documents(), self._engine(), self._budgets()):
+        groups = (self._answers, self._documents, self._engine, self._placement, self._budgets)
+        for made in (self._look(theme), *(group() for group in groups)):
             column.addWidget(made)
         column.addStretch(1)
         scroll = QScrollArea(widgetResizable=True)
@@ -157,7 +163,11 @@ class PreferencesDialog(QDialog):
         for name, field, hint in _KV:
             _add_row(form, name, choice_field(KV_TYPES, getattr(engine, field), self._engine_field(field)), hint)
         reasoning = choice_field(REASONING, engine.reasoning, self._engine_field("reasoning"))
-        _add_row(form, "Reasoning", reasoning, "for models that can switch it")
+        _add_row(form, "Reasoning", reasoning, "before answers, for models that can switch it")
+        templates = self._templates()
+        if len(templates) > 1:
+            template = choice_field(templates, engine.chat_template, self._engine_field("chat_template"))
+            _add_row(form, "Chat template", template, "those of the model's file")
         drafts = QCheckBox("Draft from earlier text where it pays", checked=engine.speculation)
         drafts.setToolTip("What an answer copies is tried in steps of several words. The words are the same.")
         drafts.toggled.connect(self._engine_field("speculation"))
@@ -167,6 +177,26 @@ class PreferencesDialog(QDialog):
         row.addWidget(button("Load the model again", self._reload))
         form.addRow(row)
         return group
+
+    def _placement(self) -> _Group:
+        """What of a model goes where, as `-ngl`, `--cpu-moe`, `--n-cpu-moe` and `-ot` say it."""
+        engine = self._settings.engine
+        group = self._numbers("Placement", engine, _PLACEMENT, self._engine_field)
+        form = group.layout()
+        experts = QCheckBox("All experts stay on the CPU", checked=engine.cpu_moe)
+        experts.setToolTip("The rest of each layer goes where it is placed (--cpu-moe)")
+        experts.toggled.connect(self._engine_field("cpu_moe"))
+        form.addRow(experts)
+        rules = TensorRules(engine.tensor_overrides)
+        rules.changed.connect(self._engine_field("tensor_overrides"))
+        form.addRow("Tensor rules", rules)
+        return group
+
+    def _templates(self) -> tuple[str, ...]:
+        """Names to choose from, the chosen one among them."""
+        loaded = self._services.workspace.loaded
+        names = loaded.templates if loaded is not None else ()
+        return tuple(dict.fromkeys((*names, self._settings.engine.chat_template)))
 
     def _budgets(self) -> QGroupBox:
         engine = self._settings.engine

@@ -173,7 +173,7 @@ def with_outline(data: bytes, entries: Sequence[tuple[str, int]], roman_pages: i
     """Adds outline entries (title, page) and roman labels for the first pages."""
     writer = pypdf.PdfWriter(clone_from=io.BytesIO(data))
     for title, page in entries:
-        writer.add_outline_item(title, page)
+        writer.add_outline_item(title=title, page_number=page)
     if roman_pages:
         writer.set_page_label(0, roman_pages - 1, style="/r")
         writer.set_page_label(roman_pages, len(writer.pages) - 1, style="/D", start=1)
