@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -61,7 +63,8 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
         check_tensors(gguf, spec)
         layout = PageLayout.for_spec(spec, settings.kv_type_k, settings.kv_type_v)
         on_stage("reading the tokenizer")
-        tokenizer = Tokenizer.from_gguf(gguf)
+        with _collector_at_rest():
+            tokenizer = Tokenizer.from_gguf(gguf)
         chat = ChatFormat.from_gguf(
             gguf, tokenizer, enable_thinking=_THINKING.get(settings.reasoning), variant=settings.chat_template
         )
@@ -76,6 +79,18 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
     said = (*spec.warnings, *tokenizer.warnings, *warnings, *opened.warnings, *chat.warnings)
     handle = ModelHandle(info, spec, tokenizer, chat, context, said)
     return LoadedModel(handle, gguf, layout, print_, opened.numerics, opened.backend)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """While a hundred thousand strings are made that stay: looking through them for cycles takes long."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def physical_cores() -> int:

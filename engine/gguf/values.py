@@ -100,15 +100,18 @@ class MetadataArray(Sequence["Scalar | MetadataArray"]):
     def _decode(self) -> list[Scalar | MetadataArray]:
         if self.kind != STRING:
             return list(self.numpy().tolist())
-        return list(_strings(self._data, self._start, self._length))
+        return _strings(self._data, self._start, self._length)
 
 
-def _strings(data: mmap.mmap | bytes, position: int, count: int) -> Iterator[str]:
+def _strings(data: mmap.mmap | bytes, position: int, count: int) -> list[Scalar | MetadataArray]:
+    """On the way to the first token: vocabularies have a hundred thousand strings and more."""
     unpack = _LENGTH.unpack_from
+    texts: list[Scalar | MetadataArray] = []
     for _ in range(count):
-        end = position + 8 + unpack(data, position)[0]
-        yield str(data[position + 8 : end], "utf-8", "replace")
-        position = end
+        begin = position + 8
+        position = begin + unpack(data, position)[0]
+        texts.append(data[begin:position].decode("utf-8", "replace"))
+    return texts
 
 
 def read_value(cursor: Cursor, kind: int) -> Scalar | MetadataArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from engine.tokenizer.byte_map import BYTE_TO_CHARACTER
@@ -58,7 +59,7 @@ def _merger(vocabulary: Vocabulary, pre: PreTokenizer) -> Merger:
 def _model(vocabulary: Vocabulary, ids: dict[str, int], ignore_merges: bool, byte_fallback: bool = False) -> BPE:
     from tokenizers import models
 
-    pairs, rules = [_pair(merge) for merge in vocabulary.merges], {"ignore_merges": ignore_merges}
+    pairs, rules = _pairs(vocabulary.merges), {"ignore_merges": ignore_merges}
     if byte_fallback:
         rules["byte_fallback"] = True
     try:
@@ -75,7 +76,15 @@ def _with_all_bytes(vocabulary: Vocabulary) -> dict[str, int]:
     return vocabulary.ids | {character: size + i for i, character in enumerate(missing)}
 
 
-def _pair(merge: str) -> tuple[str, str]:
+def _pairs(merges: Iterable[str]) -> list[tuple[str, str]]:
     """A merge is cut at its first space after index 0: a token may itself begin with one."""
+    pairs = []
+    for merge in merges:
+        first, _, second = merge.partition(" ")
+        pairs.append((first, second) if first else _led_by_space(merge))
+    return pairs
+
+
+def _led_by_space(merge: str) -> tuple[str, str]:
     cut = merge.find(" ", 1)
     return (merge[:cut], merge[cut + 1 :]) if cut > 0 else (merge, "")
