@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,9 +134,22 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
+    _use_wal(connection)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for others while the mode is changed, so this does: two processes may start at once."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def _copy(source: sqlite3.Connection, path: Path) -> None:

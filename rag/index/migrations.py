@@ -165,20 +165,21 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def _run_steps(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
-    """Runs what is missing; the connection holds the write lock, so only one process does it."""
+    """Runs what is missing; the connection holds the write lock, so only one process does a step."""
     version = _version(connection)
     if version > len(steps):
         why = f"{path} has version {version}, this program knows {len(steps)}."
         raise DocumentError("The library was made by a newer Pagekeep.", why, "Install the newer one.", "library")
     if 0 < version < len(steps):
         _copy(path, path.with_name(f"{path.name}.before-{len(steps)}"))
-    for number in range(version, len(steps)):
-        for statement in _statements(steps[number]):
+    while version < len(steps):
+        for statement in _statements(steps[version]):
             connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {number + 1:d}")
+        connection.execute(f"PRAGMA user_version = {version + 1:d}")
         connection.execute("COMMIT")
-        if number + 1 < len(steps):
-            connection.execute("BEGIN IMMEDIATE")
+        connection.execute("BEGIN IMMEDIATE")
+        version = _version(connection)  # another process may have gone on between the two transactions
+    connection.execute("ROLLBACK")
 
 
 def _require_newest(path: Path, newest: int) -> None:
