@@ -36,6 +36,11 @@ def try_lock(descriptor: int, exclusive: bool) -> bool:
     return True
 
 
+def lock(descriptor: int) -> None:
+    """Waits until nobody is in the way; for files whose lock others hold only for a moment."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
 def is_locked(path: Path) -> bool:
     """Whether a living process writes this segment."""
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from engine.store.locks import private_file, try_lock
+from engine.store.locks import lock, private_file
 from engine.store.record import BLOCK, MAGIC, RecordHeader, checksum, decode, needs_more
 
 SEGMENT_MAGIC = b"PKSEGMNT"
@@ -32,6 +32,21 @@ class Found:
     header: RecordHeader
 
 
+def _locked_file(folder: Path) -> tuple[str, int]:
+    """A new segment under this process's lock: its name and descriptor.
+
+    Who looks whether a segment is locked holds it for a moment, so this waits. One that was taken for abandoned and
+    removed before it was locked is made anew.
+    """
+    while True:
+        name = f"{time.time_ns() // 1000:016x}-{secrets.token_hex(4)}.seg"
+        descriptor = private_file(folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        lock(descriptor)
+        if os.fstat(descriptor).st_nlink:
+            return name, descriptor
+        os.close(descriptor)
+
+
 class SegmentWriter:
     """Appends records. The file is locked as long as this process may still write to it.
 
@@ -43,10 +58,8 @@ class SegmentWriter:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.name = f"{time.time_ns() // 1000:016x}-{secrets.token_hex(4)}.seg"
+        self.name, self._descriptor = _locked_file(folder)
         self.path = folder / self.name
-        self._descriptor = private_file(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        try_lock(self._descriptor, exclusive=True)
         try:
             _write_all(self._descriptor, [_file_header()], 0)
         except OSError:

@@ -1,5 +1,6 @@
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -76,3 +77,17 @@ def test_a_failed_transaction_is_rolled_back(tmp_path: Path) -> None:
         db.run_many("INSERT INTO shelf VALUES (?)", [("one",), ("two",), ("one",)])
     assert db.tuples("SELECT * FROM shelf") == []
     db.close()
+
+
+def test_many_may_migrate_a_new_file_at_once(tmp_path: Path) -> None:
+    """The steps have a transaction each; whoever comes between two of them goes on where they are."""
+    for number in range(12):
+        barrier = threading.Barrier(4)
+
+        def make(path: Path = tmp_path / f"{number}.db", barrier: threading.Barrier = barrier) -> None:
+            barrier.wait(20)
+            migrate(path)
+
+        with ThreadPoolExecutor(4) as pool:
+            for migrated in [pool.submit(make) for _ in range(4)]:
+                migrated.result(60)

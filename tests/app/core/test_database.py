@@ -1,5 +1,7 @@
 import sqlite3
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -142,3 +144,16 @@ def test_a_folder_that_cannot_be_written_can_be_read(old: Path, monkeypatch: pyt
     with pytest.raises(UserError, match="read-only"), database.transaction() as db:
         db.execute("INSERT INTO a (x) VALUES (2)")
     database.close()
+
+
+def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    for number in range(12):
+        barrier = threading.Barrier(4)
+
+        def make(path: Path = tmp_path / f"{number}.db", barrier: threading.Barrier = barrier) -> None:
+            barrier.wait(20)
+            MigratedDatabase(path, (_first, _second), "The things").close()
+
+        with ThreadPoolExecutor(4) as pool:
+            for opened in [pool.submit(make) for _ in range(4)]:
+                opened.result(60)
