@@ -59,7 +59,7 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
     on_stage("reading the header")
     gguf = GgufFile.open(path)
     try:
-        spec = spec_from_gguf(gguf)
+        spec = spec_from_gguf(gguf, settings.context)
         check_tensors(gguf, spec)
         layout = PageLayout.for_spec(spec, settings.kv_type_k, settings.kv_type_v)
         on_stage("reading the tokenizer")

@@ -54,8 +54,10 @@ class ReferenceLogits:
             with np.load(path) as file:
                 tokens, logits = file["tokens"], file["logits"]
                 positions = file["positions"] if "positions" in file else np.arange(len(tokens))
-        except (OSError, ValueError, KeyError) as error:
-            raise _no_reference(path, str(error)) from error
+        except FileNotFoundError as error:
+            raise _no_reference(path, "there is no such file") from error
+        except Exception as error:  # numpy raises whatever its readers do
+            raise _no_reference(path, "it is no .npz file with 'tokens' and 'logits'") from error
         if logits.ndim != 2 or len(positions) != len(logits) or positions.max(initial=0) >= len(tokens):
             raise _no_reference(path, f"{len(tokens)} tokens do not fit logits of shape {logits.shape}")
         return ReferenceLogits(tuple(int(token) for token in tokens), positions, logits)

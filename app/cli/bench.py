@@ -111,4 +111,5 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError("The text could not be read.", f"{path}: {error}.", "Give a text file in UTF-8.") from error
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise UserError("The text could not be read.", f"{path}: {why}.", "Give a text file in UTF-8.") from error

@@ -18,12 +18,13 @@ _LARGEST_GEMMA3_LAYERS = 62  # the 27B model scales scores by the stream's width
 
 @dataclass(frozen=True)
 class AttentionReader:
-    """Reads the attention of all layers. `heads`, `kv_heads`: one number per layer."""
+    """Reads the attention of all layers. `heads`, `kv_heads`: one number per layer; `reach`: the context of the run."""
 
     gguf: GgufFile
     family: Family
     keys: Keys
     context: int
+    reach: int
     heads: tuple[int, ...]
     kv_heads: tuple[int, ...]
 
@@ -76,7 +77,7 @@ class AttentionReader:
             head_dim_k=key_dim,
             head_dim_v=keys.integer("attention.value_length", even, high=_MAX_HEAD),
             scale=self._scale(key_dim, channels, heads),
-            rope=rope_spec(self.gguf, keys, self.family.rope, dims, self.context),
+            rope=rope_spec(self.gguf, keys, self.family.rope, dims, self.context, self.reach),
             qk_norm=self._qk_norm(),
             sinks=self.family.sinks,
         )
@@ -113,7 +114,7 @@ class AttentionReader:
             head_dim_k=mla.kv_lora + rope,
             head_dim_v=0,
             scale=self._latent_magnitude() ** 2 / math.sqrt(key_dim),
-            rope=rope_spec(self.gguf, keys, self.family.rope, rope, self.context, latent=True),
+            rope=rope_spec(self.gguf, keys, self.family.rope, rope, self.context, self.reach, latent=True),
             mla=mla,
         )
 

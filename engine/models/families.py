@@ -20,8 +20,9 @@ _MAX_CONTEXT = 1 << 26
 _FALLBACK_CONTEXT = 4096
 
 
-def spec_from_gguf(gguf: GgufFile) -> ModelSpec:
-    """Reads the model's shape from the metadata. UnsupportedModel: unknown architecture; ModelFileError: a key that
+def spec_from_gguf(gguf: GgufFile, reach: int = 0) -> ModelSpec:
+    """Reads the model's shape from the metadata. `reach`: the context to run with where it is not the model's own, it
+    decides between LongRoPE's factors. UnsupportedModel: unknown architecture; ModelFileError: a key that
     is missing or out of range, by name."""
     family = _family(gguf)
     keys = Keys(gguf, family.architecture)
@@ -35,7 +36,7 @@ def spec_from_gguf(gguf: GgufFile) -> ModelSpec:
         channels=channels,
         context=context,
         norm_eps=_norm_eps(keys),
-        layers=_layers(gguf, family, keys, context, vocabulary),
+        layers=_layers(gguf, family, keys, context, min(reach or context, context), vocabulary),
         tied_output="output.weight" not in gguf.tensors,
         embedding_scale=math.sqrt(channels) if family.embedding_sqrt else scale("embedding_scale", 0.0) or 1.0,
         residual_scale=scale("residual_scale", 0.0) or 1.0,
@@ -100,10 +101,12 @@ def _skipped(keys: Keys) -> int:
     return keys.integer("nextn_predict_layers", 0, low=0, high=keys.integer("block_count", high=_MAX_LAYERS) - 1)
 
 
-def _layers(gguf: GgufFile, family: Family, keys: Keys, context: int, vocabulary: int) -> tuple[LayerSpec, ...]:
+def _layers(
+    gguf: GgufFile, family: Family, keys: Keys, context: int, reach: int, vocabulary: int
+) -> tuple[LayerSpec, ...]:
     count = keys.integer("block_count", high=_MAX_LAYERS) - _skipped(keys)
     heads = keys.per_layer("attention.head_count", count)
     kv_heads = keys.per_layer("attention.head_count_kv", count, heads)
-    attention = AttentionReader(gguf, family, keys, context, heads, kv_heads).layers()
+    attention = AttentionReader(gguf, family, keys, context, reach, heads, kv_heads).layers()
     ffn = FfnReader(gguf, family, keys, count, vocabulary).tables()
     return tuple(LayerSpec(i, attention[i], ffn[i], family.post_norms) for i in range(count))

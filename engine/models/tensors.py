@@ -14,7 +14,10 @@ from engine.models.ffn_tensors import DenseTensors, MoeTensors, bind_ffn
 from engine.models.spec import AttentionSpec, LayerSpec, MlaSpec, ModelSpec
 
 # No weights of the decoder proper: rope factors are read with the spec, the rest is obsolete.
-_PASSIVE = re.compile(r"rope_freqs\.weight|(blk\.\d+\.)?attn_rot_embd\.weight|blk\.\d+\.attn\.rotary_emb\.inv_freq")
+_PASSIVE = re.compile(
+    r"rope_(freqs|factors_long|factors_short)\.weight|(blk\.\d+\.)?attn_rot_embd\.weight"
+    r"|blk\.\d+\.attn\.rotary_emb\.inv_freq"
+)
 _BLOCK = re.compile(r"blk\.(\d+)\.")
 
 

@@ -87,7 +87,8 @@ YARN_KEYS: Changes = {
 
 @dataclass(frozen=True)
 class Case:
-    """`config`: the class's name in transformers. `factors`: rope factors are taken from the model."""
+    """`config`: the class's name in transformers. `factors`: rope factors are taken from the model. `tensors`: such as
+    the model has as settings. `context`: to run with, 0 for the model's own."""
 
     config: str
     architecture: str
@@ -95,6 +96,22 @@ class Case:
     keys: Changes = field(default_factory=dict)
     factors: bool = False
     limit: float = TWIN_LIMIT
+    tensors: Mapping[str, Array] = field(default_factory=dict)
+    context: int = 0
+
+
+def longrope(original: int, context: int) -> Case:
+    """41 tokens are a long text for an original context of 32."""
+    short, long = np.linspace(1, 2, 8, dtype=np.float32), np.linspace(2, 9, 8, dtype=np.float32)
+    rope = {"rope_type": "longrope", "rope_theta": 10000.0, "factor": 4.0, "attention_factor": 1.19}
+    rope |= {"original_max_position_embeddings": original, "short_factor": short.tolist(), "long_factor": long.tolist()}
+    keys: Changes = {
+        "rope.scaling.type": (STRING, "longrope"),
+        "rope.scaling.original_context_length": (U32, original),
+        "rope.scaling.attn_factor": (F32, 1.19),
+    }
+    tensors = {"rope_factors_long.weight": long, "rope_factors_short.weight": short}
+    return Case("LlamaConfig", "llama", {"rope_parameters": rope}, keys, tensors=tensors, context=context)
 
 
 CASES = {
@@ -114,6 +131,8 @@ CASES = {
         },
         factors=True,
     ),
+    "longrope short": longrope(64, 64),
+    "longrope long": longrope(32, 0),
     "mixtral": Case("MixtralConfig", "llama", LOCAL, {**EXPERTS, "rope.freq_base": (F32, 1e6)}),
     "qwen2": Case("Qwen2Config", "qwen2"),
     "qwen2 yarn": Case("Qwen2Config", "qwen2", {"rope_parameters": YARN}, YARN_KEYS),
@@ -235,12 +254,12 @@ def rope_factors(model: Any) -> dict[str, Array]:
 def test_logits_are_those_of_transformers(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     model = random_model(case, seed=7)
-    extra = rope_factors(model) if case.factors else None
+    extra = {**case.tensors, **(rope_factors(model) if case.factors else {})}
     path = export(model, tmp_path / "model.gguf", case.architecture, case.keys, extra)
     tokens = np.random.default_rng(3).integers(0, len(WORDS), 41).tolist()
     with torch.no_grad():
         wanted = model(torch.tensor([tokens])).logits[0].numpy()
     for backend in ("reference", "cpu"):
-        settings = EngineSettings(backend=backend, kv_type_k="f32", kv_type_v="f32", threads=2)
+        settings = EngineSettings(backend=backend, kv_type_k="f32", kv_type_v="f32", threads=2, context=case.context)
         logits, _ = run_logits(path, tokens, 0, settings)
         assert relative_errors(logits, wanted).max() < case.limit, backend

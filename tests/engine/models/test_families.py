@@ -260,8 +260,8 @@ def test_latent_attention_in_both_file_forms() -> None:
 
 
 def test_unknown_rope_scaling_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedModel, match="'longrope' is not supported; supported: none, linear, yarn"):
-        spec_of(tmp_path, {"llama.rope.scaling.type": (STRING, "longrope")})
+    with pytest.raises(UnsupportedModel, match="'dynamic' is not supported; supported: none, linear, yarn, longrope"):
+        spec_of(tmp_path, {"llama.rope.scaling.type": (STRING, "dynamic")})
 
 
 def test_specs_of_stored_models() -> None:

@@ -90,3 +90,31 @@ def test_the_magnitude_goes_to_the_scores_of_latent_attention_only(tmp_path: Pat
         "llama.rope.scaling.yarn_log_multiplier": (F32, 0.1),
     }
     assert rope_of(tmp_path, keys).magnitude == pytest.approx(1 + 0.1 * math.log(8))
+
+
+@pytest.mark.parametrize(("context", "name"), [(32, "short"), (33, "long")])
+def test_the_context_of_the_run_decides_between_the_factors_of_longrope(
+    tmp_path: Path, context: int, name: str
+) -> None:
+    keys: Changes = {
+        **WIDE,
+        "llama.context_length": (U32, 64),
+        "llama.rope.scaling.type": (STRING, "longrope"),
+        "llama.rope.scaling.original_context_length": (U32, 32),
+        "llama.rope.scaling.attn_factor": (F32, 1.25),
+    }
+    both: Shapes = {"rope_factors_long.weight": (32,), "rope_factors_short.weight": (32,)}
+    path = saved(tmp_path, keys, both)
+    factors = {"short": np.linspace(1, 2, 32, dtype="<f4"), "long": np.linspace(3, 9, 32, dtype="<f4")}
+    with GgufFile.open(path) as file:
+        places = {kind: file.tensors[f"rope_factors_{kind}.weight"].offset for kind in factors}
+    data = bytearray(path.read_bytes())
+    for kind, at in places.items():
+        data[at : at + 128] = factors[kind].tobytes()
+    path.write_bytes(data)
+    with GgufFile.open(path) as file:
+        rope = spec_from_gguf(file, context).layers[0].attention.rope
+        own = spec_from_gguf(file).layers[0].attention.rope
+    assert rope.inv_freq == pytest.approx(np.array(PLAIN) / factors[name])
+    assert own.inv_freq == pytest.approx(np.array(PLAIN) / factors["long"])
+    assert rope.magnitude == 1.25
