@@ -1,33 +1,48 @@
-"""A segment stays under its writer's lock, whoever looks meanwhile."""
+"""A segment stays under its writer's lock, whoever comes between its making and its locking."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import threading
 from pathlib import Path
 
-from engine.store.locks import is_locked
+import pytest
+
+from engine.store import segment
+from engine.store.locks import is_locked, private_file
 from engine.store.segment import SegmentWriter
 
 
-def test_looking_whether_it_is_locked_does_not_keep_the_writer_from_locking(tmp_path: Path) -> None:
-    """Who looks holds the lock for a moment, which may be the moment in which the writer wants it."""
-    ended = threading.Event()
+def test_a_look_at_it_does_not_keep_the_writer_from_locking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks whether it is locked holds it for a moment."""
 
-    def look() -> None:
-        while not ended.is_set():
-            for path in tmp_path.glob("*.seg"):
-                is_locked(path)
+    def looked_at(path: Path, flags: int) -> int:
+        made, other = private_file(path, flags), os.open(path, os.O_RDONLY)
+        fcntl.flock(other, fcntl.LOCK_SH)
+        threading.Timer(0.1, os.close, [other]).start()
+        return made
 
-    lookers = [threading.Thread(target=look) for _ in range(3)]
-    for looker in lookers:
-        looker.start()
-    try:
-        for _ in range(100):
-            writer = SegmentWriter(tmp_path)
-            assert is_locked(writer.path)
-            writer.close()
-            writer.path.unlink()
-    finally:
-        ended.set()
-        for looker in lookers:
-            looker.join()
+    monkeypatch.setattr(segment, "private_file", looked_at)
+    writer = SegmentWriter(tmp_path)
+    assert is_locked(writer.path)
+    writer.close()
+
+
+def test_one_that_was_removed_before_it_was_locked_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def removed_once(path: Path, flags: int) -> int:
+        descriptor = private_file(path, flags)
+        if not made:
+            path.unlink()
+        made.append(path)
+        return descriptor
+
+    monkeypatch.setattr(segment, "private_file", removed_once)
+    writer = SegmentWriter(tmp_path)
+    assert writer.path == made[1]
+    assert is_locked(writer.path)
+    writer.close()
