@@ -18,6 +18,7 @@ from engine.turn import Turn
 
 LONGEST_DRAFT = 16
 _THRESHOLDS = (0.85, 0.7, 0.55, 0.4, 0.25)
+_PASS_ROWS = 8  # that the kernels take at once: a ninth row costs as much as eight
 _BESIDE_PREFILL = 0.4  # the step takes its time by the prompt's rows
 _LEAST_GAIN = 1.05
 _OPTIMISM = 0.05  # what an unmeasured row is thought to cost, of the smallest known step
@@ -133,6 +134,7 @@ class Speculation:
         if not plain_cost or not any(draft.ids for draft in found):
             return plain
         tried = [[self._reach(draft, threshold) for draft in found] for threshold in _THRESHOLDS]
+        tried += [_fitted(lengths, passes) for lengths in tried for passes in (1, 2)]
         best = max(tried, key=lambda lengths: self._gain(found, lengths))
         least = _LEAST_GAIN * len(found) / plain_cost
         return best if self._gain(found, best) >= least else plain
@@ -151,3 +153,14 @@ class Speculation:
             chance = self.chances.of(draft.match)
             tokens += sum(chance**place for place in range(length + 1))
         return tokens / self.costs.of(len(found) + sum(lengths))
+
+
+def _fitted(lengths: Rows[int], passes: int) -> list[int]:
+    """Shortened, the longest first, until the step's rows fit so many passes of the kernels, if they can."""
+    shorter = list(lengths)
+    for _ in range(len(lengths) + sum(lengths) - passes * _PASS_ROWS):
+        longest = max(shorter)
+        if not longest:
+            break
+        shorter[shorter.index(longest)] -= 1
+    return shorter

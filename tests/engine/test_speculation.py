@@ -235,6 +235,17 @@ def test_cheap_rows_are_used_and_dear_ones_are_not() -> None:
     assert speculation({1: 10.0, 2: 19.0, 17: 150.0}).drafts([turn], beside_prefill=False) == [()]
 
 
+def test_rows_fill_a_pass_of_the_kernels_where_one_more_would_cost_another() -> None:
+    made = speculation({1: 10.0, 8: 13.0, 9: 25.0, 17: 60.0})
+    turn = turn_with(COPYING, COPYING[:10])
+    for _ in range(10):
+        made.chances.judged(10, 7, 7)
+    assert made.drafts([turn], beside_prefill=False) == [tuple(COPYING[10:17])]
+    two = [turn_with(COPYING, COPYING[:10]), turn_with(COPYING, COPYING[5:15])]
+    made.costs.saw(2, 10.0)
+    assert [len(draft) for draft in made.drafts(two, beside_prefill=False)] == [3, 3]
+
+
 def test_nothing_is_drafted_before_a_plain_step_was_measured_nor_when_it_is_off() -> None:
     turn = turn_with(COPYING, COPYING[:10])
     assert speculation({}).drafts([turn], beside_prefill=False) == [()]
