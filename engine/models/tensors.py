@@ -90,11 +90,16 @@ def check_tensors(gguf: GgufFile, spec: ModelSpec, types: Collection[int] = DEQU
     _bind(binder, spec)
     for name in gguf.tensors:
         if name not in binder.used and not _PASSIVE.fullmatch(name) and not _beyond(name, spec):
-            raise UnsupportedModel(
-                f"The model file {gguf.path.name} cannot be used.",
-                f"Tensor {name!r} is not part of a {spec.architecture} model as supported here.",
-                "Choose another model.",
-            )
+            raise _unknown(gguf, name, spec)
+
+
+def _unknown(gguf: GgufFile, name: str, spec: ModelSpec) -> UnsupportedModel:
+    what = f"The model file {gguf.path.name} cannot be used."
+    if name.endswith(".scale"):
+        why = f"Tensor {name!r} scales the products of a matrix (NVFP4 files made from checkpoints); not supported yet."
+        return UnsupportedModel(what, why, "Choose a file of the model with another quantisation, such as Q4_K_M.")
+    why = f"Tensor {name!r} is not part of a {spec.architecture} model as supported here."
+    return UnsupportedModel(what, why, "Choose another model.")
 
 
 def _beyond(name: str, spec: ModelSpec) -> bool:

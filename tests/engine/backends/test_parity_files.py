@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,3 +103,18 @@ def test_the_fast_path_is_as_near_as_rounded_activations_allow() -> None:
     assert flipped <= FLIPPED
     assert np.median(list(ratios.values())) < 0.9
     print(f"median {np.median(list(ratios.values())):.3f}; farther:", {k: v for k, v in ratios.items() if v > 1})
+
+
+def test_gemma_3_270m() -> None:
+    """Q4_K_M with Q5_0, Q6_K and Q8_0 inside; the file is found by name where tests keep real models."""
+    default = Path.home() / ".cache" / "pagekeep-tests"
+    model = Path(os.environ.get("PAGEKEEP_TEST_MODELS", default)) / "gemma-3-270m-q4_k_m.gguf"
+    golden = Golden.load(parity_folder() / "goldens" / "real" / "gemma3-270m-q4_k_m.npz")
+    if not model.exists():
+        pytest.skip(f"{model.name} is not among the test models")
+    steps = sure_steps(golden, GEMMA_GAP)
+    logits, greedy = logits_and_greedy(model, golden, "reference", steps)
+    assert relative_errors(logits[golden.exact("posA")], golden.exact("logA")).max() < GEMMA_LIMIT
+    assert greedy == golden.exact("greedy_tok")[:steps].tolist()
+    logits, _ = logits_and_greedy(model, golden, "cpu", 0)
+    assert overall(logits[golden.arrays["posA"]], golden.arrays["logA"]) < golden.native_limit()

@@ -93,6 +93,9 @@ def test_wrong_shapes_are_named(tmp_path: Path) -> None:
 def test_tensors_of_no_known_use_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedModel, match=r"'blk\.1\.attn_sinks.weight' is not part of a llama model"):
         bound(tmp_path, {"blk.1.attn_sinks.weight": (2,)})
+    with pytest.raises(UnsupportedModel, match=r"'blk\.1\.attn_q\.scale' scales the products") as caught:
+        bound(tmp_path, {"blk.1.attn_q.scale": (1,)})
+    assert "another quantisation" in caught.value.next
     bound(tmp_path, {"rope_freqs.weight": (2,), "blk.0.attn_rot_embd.weight": (2,)})
 
 
