@@ -97,12 +97,9 @@ class Scheduler:
         return bool(self._turns)
 
     def wait(self, seconds: float) -> None:
-        """For a moment when there is nothing to compute: until a restore is through, or that long."""
-        restoring = [turn.restore for turn in self._turns.values() if turn.restore is not None]
-        if restoring:
-            restoring[0].wait(seconds)
-        else:
-            time.sleep(seconds)
+        """Nothing to compute: until a restore is through, or that long."""
+        restoring = next((turn.restore for turn in self._turns.values() if turn.restore is not None), None)
+        restoring.wait(seconds) if restoring else time.sleep(seconds)
 
     def step(self) -> bool:
         """Admits what can start and runs one step. False when there was nothing to compute (yet)."""
