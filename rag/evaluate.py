@@ -1,7 +1,8 @@
 """Measuring retrieval: recall by page and mean reciprocal rank over a set of questions.
 
 Run as `python -m rag.evaluate LIBRARY SET.jsonl [--embedder FOLDER]`. A line of the set: `pdf` (document name),
-`question`, `pages` (0-based, any of them counts), optionally `kind`. Intervals are Wilson's, at 95 %.
+`question`, `pages` (0-based, any of them counts), optionally `kind` and `also`: pages of other documents that answer
+as well, by document name. Intervals are Wilson's, at 95 %.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rag.errors import DocumentError
@@ -32,6 +33,12 @@ class Question:
     question: str
     pages: tuple[int, ...]
     kind: str = ""
+    also: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def answers(self) -> dict[str, tuple[int, ...]]:
+        """Pages that answer, by document name."""
+        return {**self.also, self.pdf: self.pages}
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ def read_questions(path: Path) -> list[Question]:
     """Errors: DocumentError of kind "set"."""
     try:
         found = [_question(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         next_step = "Each line is an object with pdf, question, pages (from 0) and, if you like, kind."
         raise DocumentError(f"{path.name} is no set of questions.", f"{error!r}", next_step, "set") from error
     if not found:
@@ -65,7 +72,12 @@ def read_questions(path: Path) -> list[Question]:
 
 def _question(line: str) -> Question:
     q = json.loads(line)
-    return Question(str(q["pdf"]), str(q["question"]), tuple(int(page) for page in q["pages"]), str(q.get("kind", "")))
+    also = {str(pdf): _pages(pages) for pdf, pages in q.get("also", {}).items()}
+    return Question(str(q["pdf"]), str(q["question"]), _pages(q["pages"]), str(q.get("kind", "")), also)
+
+
+def _pages(values: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
 
 
 def evaluate(
@@ -77,28 +89,23 @@ def evaluate(
         alone: search only the question's document; otherwise all documents the set names, together.
         vectors: as for `Library.search`.
     """
-    ids = {name: library.find(name).id for name in sorted({q.pdf for q in questions})}
+    ids = {name: library.find(name).id for name in sorted({pdf for q in questions for pdf in q.answers})}
     ranks: list[tuple[str, int | None, float]] = []
     for question in questions:
         searched = [ids[question.pdf]] if alone else list(ids.values())
         start = time.perf_counter()
         hits = library.search(question.question, searched, DEPTH, vectors)
         elapsed = 1000 * (time.perf_counter() - start)
-        ranks.append((question.kind, rank_of(hits, ids[question.pdf], question.pages), elapsed))
+        right = {(ids[pdf], page) for pdf, pages in question.answers.items() for page in pages}
+        ranks.append((question.kind, rank_of(hits, right), elapsed))
     kinds = ["all", *sorted({kind for kind, _, _ in ranks if kind})]
     return [_recall(kind, [r for r in ranks if kind in ("all", r[0])]) for kind in kinds]
 
 
-def rank_of(hits: Sequence[Hit], document: DocumentId, pages: Sequence[int]) -> int | None:
+def rank_of(hits: Sequence[Hit], right: Set[tuple[DocumentId, int]]) -> int | None:
     """Place (from 1) of the first right page among the hits' pages, each counted once."""
-    seen: list[tuple[DocumentId, int]] = []
-    for hit in hits:
-        key = (hit.document_id, hit.page_index)
-        if key not in seen:
-            seen.append(key)
-        if hit.document_id == document and hit.page_index in pages:
-            return seen.index(key) + 1
-    return None
+    pages = dict.fromkeys((hit.document_id, hit.page_index) for hit in hits)
+    return next((place for place, page in enumerate(pages, 1) if page in right), None)
 
 
 def _recall(kind: str, ranks: Sequence[tuple[str, int | None, float]]) -> Recall:

@@ -37,7 +37,10 @@ def test_the_second_set_is_half_paraphrases() -> None:
     assert 2 * sum(q.kind == "paraphrase" for q in questions) >= len(questions)
 
 
-@pytest.mark.parametrize("content", ["", "not json", '{"pdf": "a.pdf"}', "[1]"])
+ALSO_A_LIST = '{"pdf": "a", "question": "b", "pages": [1], "also": [2]}'
+
+
+@pytest.mark.parametrize("content", ["", "not json", '{"pdf": "a.pdf"}', "[1]", ALSO_A_LIST])
 def test_a_file_that_is_no_set(content: str, tmp_path: Path) -> None:
     path = tmp_path / "set.jsonl"
     path.write_text(content)
@@ -48,8 +51,14 @@ def test_a_file_that_is_no_set(content: str, tmp_path: Path) -> None:
 
 def test_pages_are_counted_once(library: Library, sample: Document) -> None:
     hits = library.search("desk reader library", top=10)
-    assert rank_of([hits[0], hits[0], hits[1]], sample.id, [hits[1].page_index]) == 2
-    assert rank_of(hits, sample.id, [99]) is None
+    assert rank_of([hits[0], hits[0], hits[1]], {(sample.id, hits[1].page_index)}) == 2
+    assert rank_of(hits, {(sample.id, 99)}) is None
+
+
+def test_pages_of_other_documents_that_answer_too(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text('{"pdf": "a.pdf", "question": "b", "pages": [1], "also": {"c.pdf": [4, 5]}}')
+    assert read_questions(path)[0].answers == {"a.pdf": (1,), "c.pdf": (4, 5)}
 
 
 def test_command(library: Library, sample: Document, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
