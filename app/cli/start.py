@@ -14,7 +14,7 @@ from app.core.settings import Settings
 from assets import sample_pdf
 
 CONVERSATION = "First steps"
-QUESTION = "What is the deposit for a day card?"
+QUESTION = "How long is a deleted document kept?"
 
 
 def run(options: Namespace, console: Console) -> None:

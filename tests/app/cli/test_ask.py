@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.start import QUESTION
 from app.core.conversations import ConversationStore
 from app.core.prompt import history
 from assets import sample_pdf
@@ -80,10 +81,10 @@ def test_a_new_process_computes_last_token_glue_and_question(pagekeep, book: Pat
 
 
 def test_keys_and_citation(pagekeep, starter_model: Path) -> None:
-    command = ("ask", sample_pdf(), "-q", "What is the deposit for a day card?", "--mode", "retrieve")
+    command = ("ask", sample_pdf(), "-q", QUESTION, "--mode", "retrieve")
     done = pagekeep(*command, "--model", starter_model, "--max-tokens", 40, "--temperature", 0, "--json").json
     assert set(done) >= {"answer", "citations", "tokens", "timings_ms"}
-    assert set(done["tokens"]) == {"prompt", "reused", "computed", "generated"}
+    assert set(done["tokens"]) == {"prompt", "reused", "computed", "generated", "drafted", "accepted"}
     times = {"queue", "retrieve", "restore", "remove", "prefill", "first_token", "decode", "save"}
     assert set(done["timings_ms"]) == times
     assert done["timings_ms"]["retrieve"] > 0
@@ -98,10 +99,10 @@ def test_keys_and_citation(pagekeep, starter_model: Path) -> None:
 def test_the_cited_range_is_the_quote_on_the_page(pagekeep, starter_model: Path) -> None:
     import pypdfium2
 
-    command = ("ask", sample_pdf(), "-q", "What is the deposit for a day card?", "--model", starter_model)
+    command = ("ask", sample_pdf(), "-q", QUESTION, "--model", starter_model)
     done = pagekeep(*command, "--max-tokens", 40, "--temperature", 0, "--json").json
-    assert "20 euros" in done["answer"]
-    assert done["conversation"]["title"] == "What is the deposit for a day card"
+    assert "90 days" in done["answer"]
+    assert done["conversation"]["title"] == QUESTION.rstrip("?")
     citation = next(c for c in done["citations"] if c["ranges"])
     pdf = pypdfium2.PdfDocument(sample_pdf())
     texts = [
@@ -117,13 +118,13 @@ def test_the_first_minute(pagekeep, starter_model: Path) -> None:
     shutil.copy(starter_model, models)
     done = pagekeep("start")
     assert done.status == 0
-    assert "20 euros" in done.out
-    assert "pagekeep-sample.pdf, page 1" in done.out
+    assert "90 days" in done.out
+    assert "pagekeep-sample.pdf, page 3" in done.out
     assert "pagekeep ask" in done.err, "there is no display here"
 
 
 def test_on_the_terminal(pagekeep, starter_model: Path) -> None:
-    command = ("ask", sample_pdf(), "-q", "What is the deposit for a day card?", "--model", starter_model)
+    command = ("ask", sample_pdf(), "-q", QUESTION, "--model", starter_model)
     done = pagekeep(*command, "--max-tokens", 40, "--temperature", 0)
     assert done.status == 0
     assert "tokens reused" in done.out
