@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.widgets.cards import button, label
 from app.widgets.format import about, count, plural
@@ -56,15 +56,14 @@ class OverflowCard(QWidget):
         title = f"This conversation is full: the question is {plural(over_by, 'token')} too long for the context."
         self.setAccessibleName(title)
         picture = QLabel(pixmap=theme.pixmap("warning", "warn", 18))
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(10)
-        grid.setVerticalSpacing(5)
-        grid.setColumnStretch(1, 1)
         head = QHBoxLayout()
         head.setSpacing(8)
         head.addWidget(picture, 0, Qt.AlignmentFlag.AlignTop)
         head.addWidget(label(f"{title} Choose how to go on.", "title"), 1)
-        self._grid = grid
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(12, 10, 12, 10)
+        layout.setSpacing(3)
+        layout.addLayout(head)
         self.buttons: dict[str, QPushButton] = {}
         if whole:
             self._add(PASSAGES, "Look passages up", "The passages that fit the question are read instead of all.", True)
@@ -72,10 +71,6 @@ class OverflowCard(QWidget):
         for option in shown:
             words = option.refused or way_words(option, rate_known)
             self._add(option.way, _NAMES[option.way], words, not option.refused)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(12, 10, 12, 10)
-        layout.addLayout(head)
-        layout.addLayout(grid)
 
     def _add(self, way: str, name: str, words: str, able: bool) -> None:
         """The first that can be had is the one that is suggested."""
@@ -83,7 +78,8 @@ class OverflowCard(QWidget):
         made = button(name, lambda: self.chosen.emit(way), "primary" if first else "")
         made.setEnabled(able)
         made.setAccessibleDescription(words)
-        row = self._grid.rowCount()
-        self._grid.addWidget(made, row, 0)
-        self._grid.addWidget(label(words, "" if able else "muted"), row, 1)
+        layout = self.layout()
+        layout.addSpacing(4)
+        layout.addWidget(made, 0, Qt.AlignmentFlag.AlignLeft)
+        layout.addWidget(label(words, "" if able else "muted"))
         self.buttons[way] = made

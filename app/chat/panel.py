@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer import Composer
 from app.chat.header import Header
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from engine.overflow import OverflowOption
 
 _SUGGESTIONS = ("What is this document about?", "List its main points.", "Which terms does it define?")
+
+LEAST_WAYS = 210
 
 
 class ChatPanel(QWidget):
@@ -75,6 +77,9 @@ class ChatPanel(QWidget):
             self.empty.hint.setText("Drop PDFs anywhere on the window, or pick one from the library.")
 
     def show_empty(self, empty: bool) -> None:
+        """The page that is not shown takes no room from the other."""
+        rule = QSizePolicy.Policy.Preferred if empty else QSizePolicy.Policy.Ignored
+        self.empty.setSizePolicy(QSizePolicy.Policy.Preferred, rule)
         self._middle.setCurrentIndex(0 if empty else 1)
 
     def show_model(self, has_model: bool) -> None:
@@ -109,14 +114,12 @@ class ChatPanel(QWidget):
         self._ways_shown = wanted
         self._ways = OverflowCard(self._theme, over_by, ways, rate_known, whole)
         self._ways.chosen.connect(self.way_chosen)
-        self._ways_place.addWidget(self._ways)
+        self._ways_place.addWidget(FittingScroll(self._ways, LEAST_WAYS))
 
     def clear_ways(self) -> None:
         self._ways_shown = None
-        if self._ways is not None:
-            self._ways.hide()
-            self._ways.deleteLater()
-            self._ways = None
+        self._ways = None
+        _empty(self._ways_place)
 
     def _priced(self, price: Price | None, has_text: bool) -> None:
         if price is not None and price.overflow and price.ways and has_text:
@@ -125,10 +128,7 @@ class ChatPanel(QWidget):
             self.clear_ways()
 
     def clear_errors(self) -> None:
-        while (item := self._notices.takeAt(0)) is not None:
-            if item.widget() is not None:
-                item.widget().hide()
-                item.widget().deleteLater()
+        _empty(self._notices)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -167,3 +167,10 @@ class ChatPanel(QWidget):
         layout.addLayout(self._notices)
         layout.addLayout(self._ways_place)
         layout.addWidget(self.composer)
+
+
+def _empty(place: QVBoxLayout) -> None:
+    while (item := place.takeAt(0)) is not None:
+        if item.widget() is not None:
+            item.widget().hide()
+            item.widget().deleteLater()

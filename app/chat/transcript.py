@@ -61,11 +61,10 @@ class Transcript(QScrollArea):
         self._column.addStretch(1)
         self.setWidget(self._page)
         self._left = QWidget()
-        self._left_words = label("", "muted", wrap=False)
+        self._left_words = label("", "muted")
         row = QHBoxLayout(self._left)
-        row.addWidget(self._left_words)
+        row.addWidget(self._left_words, 1)
         row.addWidget(button("Bring back", self.bring_back.emit, "flat", "Into the context again; it may be full then"))
-        row.addStretch(1)
         self._left.hide()
         self._column.insertWidget(0, self._left)
         self._jump = QPushButton("Newest", self, icon=theme.icon("down"))
@@ -158,6 +157,10 @@ class Transcript(QScrollArea):
     @property
     def is_empty(self) -> bool:
         return not self._views and not self._older
+
+    def ids(self) -> tuple[MessageId, ...]:
+        """Of all messages shown, those that are no widgets yet included."""
+        return (*(message.id for message in self._older), *(view.message.id for view in self._views))
 
     @property
     def last_question(self) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QLineEdit, QToolButton
+from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.header import Header
 from app.chat.meter import Meter
+from app.chat.panel import ChatPanel
+from app.chat.transcript import Transcript
 from app.chat.words import shown_title
-from app.core.records import Conversation, Price
+from app.core.records import Conversation, Message, MessageId, Price
 from app.reader.toolbar import ReaderToolbar
+from app.services import Services
 from app.widgets.elided import ElidedLabel
 from app.widgets.theme import Theme
-from engine.messages import ConversationId
+from engine.messages import ConversationId, Tokens
+from engine.overflow import OverflowOption
 
 
 def test_reader_controls_do_not_overlap(qtbot: QtBot, theme: Theme) -> None:
@@ -57,3 +61,33 @@ def test_warning_shows_all_its_lines(qtbot: QtBot, theme: Theme) -> None:
     qtbot.wait(20)
     warning = meter._warning
     assert warning.height() >= warning.heightForWidth(warning.width())
+
+
+def test_what_has_left_the_context_makes_no_transcript_wider(qtbot: QtBot, theme: Theme) -> None:
+    transcript = Transcript(theme)
+    qtbot.addWidget(transcript)
+    transcript.resize(340, 300)
+    transcript.show()
+    old = Message(MessageId(1), ConversationId("c"), "user", "Old?", Tokens(), 0.0, in_context=False)
+    transcript.show_messages([old])
+    qtbot.wait(20)
+    assert transcript._left.isVisible()
+    assert transcript.widget().width() == transcript.viewport().width()
+
+
+def test_ways_out_of_a_full_conversation_are_whole_in_a_narrow_column(qtbot: QtBot, services: Services) -> None:
+    panel = ChatPanel(services)
+    qtbot.addWidget(panel)
+    panel.resize(348, 560)
+    panel.show_empty(False)
+    panel.show()
+    names = ("recompute", "shift", "fork", "larger")
+    panel.show_ways(30, [OverflowOption(name, (0, 90), 3, 300, 200, 2.0, True, "", 4096) for name in names], True)
+    qtbot.wait(50)
+    card = panel._ways
+    texts = [text for text in card.findChildren(QLabel) if text.text()]
+    assert len(texts) == 5
+    assert all(text.height() >= text.heightForWidth(text.width()) for text in texts)
+    assert all(made.width() >= made.sizeHint().width() for made in card.buttons.values())
+    assert card.parentWidget().height() > 200
+    assert panel.height() == 560
