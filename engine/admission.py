@@ -70,11 +70,11 @@ class Admission:
     def _find(self, turn: Turn) -> PrefixMatch:
         """What is computed of the prompt; or of what it was before a removal, where more of that can be used."""
         request, removal = turn.request, turn.request.removal
-        found = self._cache.match(turn.prompt, request.shifts)
+        found = self._cache.match(turn.prompt, request.shifts, request.conversation)
         if removal is None or self._rotation is None:
             return found
         before = inserted(turn.prompt, removal)
-        whole = self._cache.match(before, removal.shifts)
+        whole = self._cache.match(before, removal.shifts, request.conversation)
         if whole.tokens - len(removal.removed) <= max(found.tokens, removal.position):
             return found
         turn.removing = removal
@@ -162,7 +162,7 @@ class Admission:
         memory = min(match.memory_tokens, reused)
         turn.reused = split_reused(memory, reused - memory, turn.request.shared_tokens)
         turn.missing_reason = missing_reason or "not in cache"
-        self._note(turn, match, missing_reason)
+        self._note(turn)
         self._emit(
             TurnRestored(
                 turn.request.turn,
@@ -173,8 +173,8 @@ class Admission:
             )
         )
 
-    def _note(self, turn: Turn, match: PrefixMatch, missing_reason: str) -> None:
-        difference = match.difference if missing_reason == match.missing_reason else None
+    def _note(self, turn: Turn) -> None:
+        difference = turn.difference()
         self._cache.log.add(
             "info",
             "reuse",
@@ -185,7 +185,7 @@ class Admission:
             disk=turn.reused.disk,
             bytes_read=turn.bytes_read or None,
             milliseconds=turn.clock.restore,
-            reason=missing_reason or None,
+            reason=turn.reuse_ended(),
             position=difference.position if difference else None,
             expected=difference.expected if difference else None,
             found=difference.found if difference else None,

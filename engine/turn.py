@@ -88,10 +88,18 @@ class Turn:
             return (ComputedRange(1, "first token"),) if self.fed else ()
         return explain_computed(self.request, reused, self.missing_reason)
 
-    def _difference(self) -> FirstDifference | None:
-        """Where the prompt leaves what this conversation had computed; another chat's other way is no news."""
-        found = self.match.difference if self.match else None
-        return found if found and found.position < self.request.history_tokens else None
+    def difference(self) -> FirstDifference | None:
+        """Where the prompt leaves what this conversation had computed, if reuse ended for that and not before it."""
+        found = self.match.difference if self.match and not self.removing else None
+        reused = self.reused_in_all.total
+        return found if found and found.position <= reused < self.request.history_tokens else None
+
+    def reuse_ended(self) -> str | None:
+        """Why, for the log: behind what this conversation had computed all is new. None: everything was reused."""
+        if self.reused.total == len(self.prompt):
+            return None
+        grown = self.reused.total >= self.request.history_tokens
+        return "new" if grown and self.missing_reason in ("edited", "not in cache") else self.missing_reason
 
     def finished(self, reason: FinishReason, bytes_written: int) -> TurnFinished:
         return TurnFinished(
@@ -106,7 +114,7 @@ class Turn:
             timings=self.clock.report(),
             bytes_read=self.bytes_read,
             bytes_written=bytes_written,
-            difference=self._difference(),
+            difference=self.difference(),
             approximate=self.approximate,
             drafted=self.drafted,
             accepted=self.accepted,

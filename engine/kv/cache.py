@@ -68,12 +68,18 @@ class KvCache:
 
     # --- prefixes ---
 
-    def match(self, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> PrefixMatch:
-        """The longest computed prefix: memory first, then disk. It may be all of `tokens`. Reads no KV."""
+    def match(
+        self, tokens: Tokens, shifts: tuple[Shift, ...] = (), conversation: str | None = None
+    ) -> PrefixMatch:
+        """The longest computed prefix: memory first, then disk. It may be all of `tokens`. Reads no KV.
+
+        `conversation`: whose earlier state tells what was edited; None: any.
+        """
         self.poll()
         if self.disk:
             self.disk.refresh()
-        found = self._matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens))
+        own = None if conversation is None else self.conversations.own_keys(conversation)
+        found = self._matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens), own)
         if found.tokens < len(tokens) or not len(tokens):
             return found
         return replace(found, hidden=self.hiddens.get(self._prefix_key(found)))
@@ -181,7 +187,7 @@ class KvCache:
 
     def report(self, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> StateNumbers:
         """The cache panel's numbers for the conversation's stored history."""
-        match = self.match(tokens, shifts)
+        match = self.match(tokens, shifts, conversation)
         return state_numbers(match, conversation, self.conversations, self.disk, self.pool.stride)
 
     def stat(self) -> CacheStat:

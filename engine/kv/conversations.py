@@ -64,6 +64,11 @@ class Conversations:
             key = parent
         return keys
 
+    def own_keys(self, conversation: str) -> set[Key]:
+        """The same by name; empty where nothing was kept for it yet."""
+        head = self.heads().get(conversation)
+        return self.keys(head) if head else set()
+
     def users(self, keys: set[Key], besides: str) -> dict[str, set[Key]]:
         """Other conversations that use some of `keys`, and which."""
         others = (head for name, head in self.heads().items() if name != besides)

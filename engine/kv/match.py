@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -43,13 +43,12 @@ class PrefixMatch:
         tokens: length of the reusable prefix, `memory_tokens` + `disk_tokens`; may be the whole list.
         foreign_tokens: part of it that was computed under another numerics label (outside the equality
             promise).
-        missing_reason: why it ends there: "" (it does not), "evicted", "damaged", "edited" (other tokens
-            follow the
-            prefix here), "not in cache", "sliding window" (layers that look back a little are not kept there).
+        missing_reason: why it ends there: "" (it does not), "evicted", "damaged", "edited" (this conversation
+            had other tokens here), "not in cache", "sliding window" (layers that look back a little are not kept).
         ids, roles: the whole token list; pages: full pages; partial: what continues after them.
         hidden: final hidden vector of the last token if the match is complete and it was kept.
         salts: see shift.py.
-        difference: the first token at which what is kept goes another way, where that ends the prefix.
+        difference: the first token at which what the conversation kept goes another way.
         unfinished: pages in memory without their sliding-window layers, which are needed, and where those lie.
         parted: where a prefix ends of which some layers' state is missing: the next one may part there too. 0: none.
     """
@@ -133,14 +132,20 @@ class Matcher:
         self._groups = len(layout.groups)
         self._numerics = numerics
 
-    def match(self, ids: Ids, roles: Roles, salts: Salts | None = None) -> PrefixMatch:
-        """See PrefixMatch. Ids of pages on disk are compared when they are read, not here."""
+    def match(
+        self, ids: Ids, roles: Roles, salts: Salts | None = None, own: Set[Key] | None = None
+    ) -> PrefixMatch:
+        """See PrefixMatch. Ids of pages on disk are compared when they are read, not here.
+
+        `own`: the pages of the conversation that asks; where another one goes another way, nothing was edited.
+        None: all count.
+        """
         salts = salts or {}
         parent, pages = self._full_pages(ids, roles, salts)
         chain = salt_key(parent, salts.get(len(pages), ()))
         done = len(pages) * self._page_tokens
         rest = ids[done:], roles[done:]
-        partial, difference = self._best_partial(parent, chain, *rest, start=done)
+        partial, difference = self._best_partial(parent, chain, *rest, done, own)
         reused = done + (partial.tokens if partial else 0)
         reason = "" if reused == len(ids) else self._reason(chain, *rest, difference is not None)
         found = None if reason in ("", "not in cache") else difference
@@ -198,9 +203,9 @@ class Matcher:
         return record if record is not None and record.parent == parent and not record.tail else None
 
     def _best_partial(
-        self, parent: Key, chain: Key, ids: Ids, roles: Roles, start: int
+        self, parent: Key, chain: Key, ids: Ids, roles: Roles, start: int, own: Set[Key] | None
     ) -> tuple[PartialSource | None, FirstDifference | None]:
-        """The child of `parent` that shares most leading tokens; and where the one that went furthest goes away.
+        """The child of `parent` that shares most leading tokens; and where the one of `own` that went furthest parts.
 
         `chain` stands for the parent in the child's key: what was moved to this place never passes for pure.
         """
@@ -209,7 +214,8 @@ class Matcher:
             if page_key(chain, other_ids, other_roles) != source.key:
                 continue
             count = common_prefix(ids, roles, other_ids, other_roles)
-            if count < min(len(ids), len(other_ids)) and (not difference or start + count > difference.position):
+            parts = count < min(len(ids), len(other_ids)) and (own is None or source.key in own)
+            if parts and (not difference or start + count > difference.position):
                 pairs = (int(other_ids[count]), int(ids[count]), int(other_roles[count]), int(roles[count]))
                 difference = FirstDifference(start + count, *pairs)
             if count > (best.tokens if best else 0):

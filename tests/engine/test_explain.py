@@ -60,6 +60,42 @@ def test_what_is_new_has_no_difference(driver: Driver) -> None:
     assert driver.run("3", "d", prompt(300, 99)).difference is None, "another text is no edit of this one"
 
 
+def test_what_other_conversations_say_is_no_edit_of_this_one(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    with Driver(model, tmp_path / "kv", cache_log="info") as driver:
+        driver.run("1", "c", prompt(40))
+        first = driver.run("2", "d", changed(prompt(40), 3, 2))
+        history = changed(prompt(40), 3, 2) + first.generated
+        second = driver.run("3", "d", history + prompt(4, 8), history=len(history) - 1)
+        assert (first.difference, second.difference) == (None, None)
+        assert second.reused.total == len(history) - 1
+        assert not driver.state("e", prompt(30)).difference, "nothing was kept for it"
+        lost = driver.run("4", "e", changed(prompt(40), 20, 5), history=40)
+        assert (lost.difference, lost.computed) == (None, (ComputedRange(20, "not in cache"),))
+        edited = driver.run("5", "d", changed(prompt(40), 5, 9), history=40)
+        assert edited.difference is not None
+        assert (edited.difference.position, edited.difference.expected) == (3, 2), "c shares more, but d was edited"
+    reused = [entry for entry in read_log(tmp_path / "kv", 100) if entry["operation"] == "reuse"]
+    assert [entry["reason"] for entry in reused] == ["new", "new", "new", "not in cache", "edited"]
+    assert [entry.get("position") for entry in reused] == [None, None, None, None, 3]
+
+
+def test_a_damaged_page_is_no_edit(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    """The edit lies behind the page that could not be read: reuse did not end for it."""
+    text, folder = prompt(700), tmp_path / "kv"
+    with Driver(model, folder) as driver:
+        driver.run("1", "c", text)
+        size = driver.loaded.page_tokens  # type: ignore[union-attr]
+    (segment,) = folder.rglob("*.seg")
+    with segment.open("r+b") as file:
+        file.seek(segment.stat().st_size // 3)
+        file.write(bytes(64))
+    with Driver(model, folder, cache_log="info") as driver:
+        after = driver.run("2", "c", changed(text, 690, 2), history=700)
+    assert after.reused.total < 690 - size
+    assert after.computed[0].reason == "damaged"
+    assert after.difference is None
+
+
 def test_the_log_tells_what_was_done(model: Path, tmp_path: Path) -> None:  # noqa: F811
     folder = tmp_path / "kv"
     with Driver(model, folder, cache_log="debug") as driver:
