@@ -11,12 +11,17 @@ NOT_BORNE_OUT = "; these pages do not bear this out"
 TOGETHER_HEAD = "**All together**"
 
 
-def part_text(part: SurveyPart, note: str, borne_out: bool) -> str:
-    """What was found in a part, under its title and pages; page numbers are the application's."""
+def part_head(part: SurveyPart, borne_out: bool) -> str:
+    """Title and pages, with the empty line below."""
     doubt = "" if borne_out else NOT_BORNE_OUT
     named = re.sub("^page", "Page", part.pages)
     head = f"**{part.title}** ({part.pages}{doubt})" if part.title else f"**{named}**{doubt}"
-    return f"{head}\n\n{note.strip()}\n\n"
+    return f"{head}\n\n"
+
+
+def part_text(part: SurveyPart, note: str, borne_out: bool) -> str:
+    """What was found in a part, under its title and pages; page numbers are the application's."""
+    return f"{part_head(part, borne_out)}{note.strip()}\n\n"
 
 
 def shown_notes(plan: SurveyPlan, notes: Mapping[int, str], borne_out: Collection[int]) -> str:
@@ -38,3 +43,20 @@ def closing_text(plan: SurveyPlan, notes: Mapping[int, str], together: str) -> s
     if not together.strip() and len(plan.parts) - silent > 1:
         return f"No two of these notes are borne out by their pages, so nothing is put together.{rest}"
     return (f"{TOGETHER_HEAD}\n\n{together.strip()}" if together.strip() else "") + rest
+
+
+def models_words(plan: SurveyPlan, notes: Mapping[int, str], borne_out: Collection[int], text: str) -> str:
+    """`text` of a survey with blanks for all that the application wrote; places stay the same."""
+    shown = [step for step in range(len(plan.parts)) if step in notes and not says_nothing(notes[step])]
+    blank = list(" " * len(text))
+    at = 0
+    for step in shown:
+        start = at + len(part_head(plan.parts[step], step in borne_out))
+        at += len(part_text(plan.parts[step], notes[step], step in borne_out))
+        blank[start:at] = text[start:at]
+    together = notes.get(plan.steps - 1, "").strip() if plan.rounds else ""
+    head = f"{TOGETHER_HEAD}\n\n"
+    if together and text.startswith(head, at):
+        start, end = at + len(head), at + len(head) + len(together)
+        blank[start:end] = text[start:end]
+    return "".join(blank)

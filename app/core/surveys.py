@@ -30,7 +30,7 @@ from app.core.survey_plan import (
     survey_plan,
     without_markers,
 )
-from app.core.survey_text import closing_text, shown_notes
+from app.core.survey_text import closing_text, models_words, shown_notes
 from app.core.turn_parts import RunningTurn, TurnServices
 from engine.messages import (
     ComputedRange,
@@ -202,10 +202,12 @@ class Survey:
         if done:
             last = self.notes.get(self.plan.steps - 1, "") if self.plan.rounds else ""
             text = (text + closing_text(self.plan, self.notes, last)).rstrip()
-        tokens = self._history(text, done)
+        tokens, closing = self._history(text, done), text[len(self.answer.text) :]
         self.answer = replace(self.answer, text=text, tokens=tokens, state="complete" if done else "cancelled")
         report = self._report("stop" if done else "cancelled")
         stored = self.services.store().finish_answer(self.answer, self._citations(text), report)
+        if closing:
+            self.services.emit(TurnText(self.job.turn, self.job.conversation, stored.id, closing))
         return TurnDone(self.job.turn, self.job.conversation, stored)
 
     def _citations(self, text: str) -> tuple[StoredCitation, ...]:
@@ -214,7 +216,8 @@ class Survey:
         for step, part in enumerate(self.plan.parts):
             if step in self.notes and not says_nothing(self.notes[step]):
                 numbered.update(enumerate(self._passages(part), part.first_marker))
-        return cite_answer(text, numbered, self.services.library())
+        said = models_words(self.plan, self.notes, self._borne_out, text)
+        return cite_answer(said, numbered, self.services.library())
 
     def _history(self, text: str, ended: bool) -> Tokens:
         """What later questions see of it: the end when all is too long. Numbers are left out: their passages are not

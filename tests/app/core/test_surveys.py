@@ -10,6 +10,7 @@ import pytest
 from app.core.events import TurnDone, TurnPhase, TurnText
 from app.core.lookups import Scope
 from app.core.survey_plan import SurveyPlan, renumbered, says_nothing, survey_plan, without_markers
+from app.core.survey_text import models_words
 from assets import sample_pdf
 from engine.messages import DropState
 from rag.types import DocumentId
@@ -142,6 +143,27 @@ def test_partial_results_are_seen_while_it_runs(desk: Desk) -> None:
     assert (phase.phase, phase.done) == ("surveying", 1)
     assert phase.seconds_left is not None
     desk.end_of_turn()
+
+
+def test_what_streams_is_all_of_the_answer(desk: Desk) -> None:
+    streamed: list[str] = []
+    desk.emit_through(lambda e: (streamed.append(e.delta) if isinstance(e, TurnText) else None, desk.events.put(e)))
+    begin(desk)
+    message = desk.end_of_turn().message
+    assert "".join(streamed) == message.text
+    assert "**All together**" in streamed[-1]
+
+
+def test_only_what_the_model_said_is_cited(desk: Desk) -> None:
+    begin(desk)
+    message = desk.end_of_turn().message
+    plan, notes = desk.store.surveys.plan(message.id), desk.store.surveys.notes(message.id)
+    claims = [message.text[c.answer_start :][: c.answer_count] for c in message.citations]
+    assert claims
+    assert all("**" not in claim and "(page" not in claim for claim in claims)
+    said = models_words(plan, notes, set(range(len(plan.parts))), message.text)
+    assert len(said) == len(message.text)
+    assert said.split() == " ".join(notes.values()).split()
 
 
 def test_only_the_pages_of_the_scope_are_read(desk: Desk) -> None:
