@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.chat.numbers import renumbered, shown_numbers
 from app.chat.sources import distinct
 from app.chat.words import VERIFIED_WORDS, source_words, state_words
 from app.core.paths import write_atomically
 from app.core.records import Conversation, Message
+from app.core.shown_numbers import renumbered, shown_numbers
 
 MOST_QUOTE = 300
 

@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from app.chat.numbers import BRACKETS, as_numbers, shown_numbers
 from app.core.records import StoredCitation
+from app.core.shown_numbers import BRACKETS, as_numbers, shown_numbers
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.chat.numbers import renumbered
 from app.core.records import Message
+from app.core.shown_numbers import renumbered
 from app.widgets.clipboard import copy_text
 
 Act = Callable[[Message], object]

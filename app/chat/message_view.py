@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QToolButton, 
 
 from app.chat.coverage import CoverageNote
 from app.chat.markdown import mark_citations
-from app.chat.numbers import renumbered, shown_numbers
 from app.chat.progress import PhaseView
 from app.chat.rich_text import BlockView, RichText
 from app.chat.sources import Sources
@@ -20,6 +19,7 @@ from app.chat.words import report_line, saved_words, state_words
 from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import Message
+from app.core.shown_numbers import renumbered, shown_numbers
 from app.widgets.cards import ErrorCard, button, label
 from app.widgets.format import plural
 from app.widgets.theme import Theme

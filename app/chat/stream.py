@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.chat.markdown import Block, parse
-from app.chat.numbers import as_numbers
+from app.core.shown_numbers import as_numbers
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout
 
 from app.chat.live import PENDING_QUESTION
 from app.chat.message_view import AnswerView, QuestionView
-from app.chat.numbers import renumbered
 from app.core.errors import UserError
 from app.core.events import Part, TurnPhase
 from app.core.records import Message, MessageId
+from app.core.shown_numbers import renumbered
 from app.widgets.announce import announce
 from app.widgets.cards import button, label
 from app.widgets.format import plural

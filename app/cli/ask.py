@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.chat import message_numbered
+from app.cli.citations import citation_lines
 from app.cli.console import Console
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
 from app.cli.ways import way_out
@@ -23,7 +24,6 @@ from engine.overflow import OverflowWay
 from rag.types import Document
 
 MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "survey": "survey", "auto": "auto"}
-MARKS = {"exact": "✓", "altered": "≈", "matched": "→", "not_found": "✗"}
 SAMPLING = (
     "max_tokens", "temperature", "seed", "top_k", "top_p", "min_p", "repetition_penalty", "frequency_penalty",
     "presence_penalty",
@@ -202,8 +202,8 @@ def report(console: Console, message: Message, conversation: Conversation, looku
     console.text("\n")
     if not message.text.strip():
         console.note(EMPTY)
-    for citation in message.citations:
-        console.text(citation_line(citation))
+    for line in citation_lines(message.text, message.citations):
+        console.text(line)
     if message.report is None:
         return
     if message.report.coverage:
@@ -277,14 +277,6 @@ def citation_json(citation: StoredCitation) -> dict[str, Any]:
         "answer_start": citation.answer_start,
         "answer_count": citation.answer_count,
     }
-
-
-def citation_line(citation: StoredCitation) -> str:
-    mark = MARKS.get(citation.verified, "?")
-    if not citation.ranges:
-        return f"  {mark} [{citation.marker}] not found in the documents"
-    pages = ", ".join(dict.fromkeys(citation.page_labels))
-    return f"  {mark} [{citation.marker}] {citation.document}, page {pages}: “{citation.quote}”"
 
 
 def reuse_line(report: TurnReport) -> str:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QScrollArea, QSizePolicy, 
 
 from app.core.lookups import Lookup
 from app.core.records import Conversation, Message, MessageId, UsedMode
+from app.core.shown_numbers import shown_numbers
 from app.search_panel.rows import FoundRow
 from app.search_panel.words import count_words, head_words, nothing_words
 from app.services import Services
@@ -41,7 +42,7 @@ class SearchPanel(QWidget):
         self._conversation: Conversation | None = None
         self._id: ConversationId | None = None
         self._questions: list[Message] = []
-        self._modes: dict[MessageId, UsedMode] = {}  # how they were answered
+        self._answers: dict[MessageId, Message] = {}  # by question
         self._tried: Lookup | None = None
         self._number = 0
         self._stale = False
@@ -62,7 +63,7 @@ class SearchPanel(QWidget):
     # --- what is shown ----------------------------------------------------------------------------
     def show_conversation(self, conversation: ConversationId | None, messages: Sequence[Message]) -> None:
         self._id, self._tried = conversation, None
-        self._modes = {q.id: a.report.mode for q, a in pairwise(messages) if q.role == "user" and a.report}
+        self._answers = {q.id: a for q, a in pairwise(messages) if q.role == "user" and a.role == "assistant"}
         self._questions = [message for message in messages if message.role == "user" and message.tokens.ids]
         self.query.clear()
         self._fill()
@@ -80,7 +81,7 @@ class SearchPanel(QWidget):
 
     def add_answer(self, message: Message) -> None:
         if message.conversation == self._id and self._questions and message.report is not None:
-            self._modes[self._questions[-1].id] = message.report.mode
+            self._answers[self._questions[-1].id] = message
             self._draw()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -136,15 +137,17 @@ class SearchPanel(QWidget):
         tried = message is None and self._tried is not None
         lookup = self._tried if tried else message.lookup if isinstance(message, Message) else None
         if lookup is not None:
-            self._show(lookup, tried)
+            self._show(lookup, tried, self._answers.get(message.id) if isinstance(message, Message) else None)
         elif isinstance(message, Message):
-            mode = self._modes.get(message.id, "none")
+            answer = self._answers.get(message.id)
+            mode: UsedMode = answer.report.mode if answer and answer.report else "none"
             self._results.addWidget(label(NOT_SEARCHED.get(mode, NOT_SEARCHED["none"]), "muted"))
         else:
             hint = "What is found for a question is shown here: which pages, why, and what the model saw of it."
             self._results.addWidget(label(hint, "muted"))
 
-    def _show(self, lookup: Lookup, tried: bool) -> None:
+    def _show(self, lookup: Lookup, tried: bool, answer: Message | None) -> None:
+        """`answer`: passages have the numbers that the reader sees in it; without one they have none."""
         for line in head_words(lookup):
             self._results.addWidget(label(line, "muted"))
         if not lookup.passages:
@@ -152,8 +155,9 @@ class SearchPanel(QWidget):
             return
         if not tried:
             self._results.addWidget(label(count_words(lookup), "muted"))
+        shown = shown_numbers(answer.text, answer.citations) if answer else {}
         for number, found in enumerate(lookup.passages, 1):
-            row = FoundRow(self._services.theme, found, number, tried)
+            row = FoundRow(self._services.theme, found, number, tried, shown.get(found.marker))
             row.clicked.connect(lambda _=False, found=found: self.opened.emit(found))
             self._results.addWidget(row)
 

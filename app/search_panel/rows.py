@@ -15,12 +15,12 @@ NARROWEST = 200
 
 
 class FoundRow(QPushButton):
-    def __init__(self, theme: Theme, found: FoundPassage, number: int, tried: bool) -> None:
+    def __init__(self, theme: Theme, found: FoundPassage, number: int, tried: bool, cited_as: int | None) -> None:
         super().__init__()
         self.found = found
         self.setProperty("kind", "source")
         self.setAutoDefault(False)
-        use = use_words(found, tried)
+        use = use_words(found, tried, cited_as)
         self.setAccessibleName(
             f"{number}: {found.document}, {page_words(found)}, {score_words(found)}, {use}"
         )

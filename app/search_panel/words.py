@@ -6,8 +6,8 @@ from app.core.lookups import FoundPassage, Lookup
 from app.widgets.format import plural
 
 USE_WORDS = {
-    "new": "in the context as [{marker}]",
-    "known": "in the context before, as [{marker}]",
+    "new": "in the context",
+    "known": "in the context before",
     "no room": "left out: no room",
 }
 USE_COLORS = {"new": "good", "known": "good", "no room": "muted"}
@@ -54,9 +54,12 @@ def score_words(found: FoundPassage) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def use_words(found: FoundPassage, tried: bool) -> str:
-    """`tried`: the query was only tried, so nothing of it is in any context."""
-    return "" if tried else USE_WORDS[found.use].format(marker=found.marker)
+def use_words(found: FoundPassage, tried: bool, cited_as: int | None = None) -> str:
+    """`tried`: the query was only tried, so nothing of it is in any context. `cited_as`: its number in the answer."""
+    if tried:
+        return ""
+    cited = f", cited as [{cited_as}]" if cited_as and found.use != "no room" else ""
+    return f"{USE_WORDS[found.use]}{cited}"
 
 
 def nothing_words(lookup: Lookup) -> str:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from app.chat.numbers import renumbered, shown_numbers
 from app.chat.words import page_words, phase_words, reused_words, source_words, state_words
 from app.core.events import TurnPhase
 from app.core.records import (
@@ -18,6 +17,7 @@ from app.core.records import (
     TokenReport,
     TurnReport,
 )
+from app.core.shown_numbers import printed_numbers, renumbered, shown_numbers
 from app.widgets.format import about, ago, duration, size
 from engine.messages import ConversationId, ReusedTokens, Tokens, TurnId
 
@@ -57,6 +57,9 @@ def test_citations_count_in_the_order_of_appearance() -> None:
     marked = replace(cited((1,), ("2",)), marker=9, answer_start=10, answer_count=3)
     others = [replace(marked, marker=marker, answer_count=0) for marker in (4, 17)]
     assert shown_numbers(text, [*others, marked]) == {17: 1, 9: 2, 4: 3}
+    assert printed_numbers(text, [*others, marked]) == {17: 17, 9: 1, 4: 4}
+    assert printed_numbers("One. Two of them. Three.", [marked]) == {9: 1}
+    assert printed_numbers("One [1, 3]. Two of them.", [marked]) == {9: 2}
     assert renumbered(text, [*others, marked]) == "One [1]. Two. Three [3], again [1]."
 
 

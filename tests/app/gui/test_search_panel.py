@@ -16,7 +16,7 @@ from app.chat.scope import ScopeChip, ScopeMenu
 from app.chat.words import phase_words, report_line
 from app.core.events import TurnPhase
 from app.core.lookups import FoundPassage, Lookup, PagesRead, Scope, StoredRange
-from app.core.records import Conversation, Message, MessageId, PhaseTimes, TokenReport, TurnReport
+from app.core.records import Conversation, Message, MessageId, PhaseTimes, StoredCitation, TokenReport, TurnReport
 from app.reader.page_view import Place
 from app.reader.panel import ReaderPanel
 from app.search_panel.panel import SearchPanel
@@ -55,7 +55,7 @@ def test_a_turn_shows_what_was_found_and_what_the_model_saw(panel: SearchPanel, 
     panel.show_conversation(HERE, [question(1, "Trash?", None), question(2, "and why?", lookup)])
     qtbot.waitUntil(lambda: len(rows(panel)) == 2)
     first, second = rows(panel)
-    assert "in the context as [4]" in first.accessibleName()
+    assert first.accessibleName().endswith("in the context"), "no number before the answer cites it"
     assert "left out: no room" in second.accessibleName()
     assert head_words(lookup) == [
         "Searched for: and why? trash",
@@ -67,6 +67,23 @@ def test_a_turn_shows_what_was_found_and_what_the_model_saw(panel: SearchPanel, 
     assert opened.args == [replace(FOUND, use="new", marker=4)]
     panel.turns.setCurrentIndex(1)
     assert rows(panel) == []
+
+
+def test_passages_have_the_numbers_of_the_answer(panel: SearchPanel, qtbot: QtBot) -> None:
+    lookup = Lookup("trash?", passages=(replace(FOUND, use="new", marker=2), replace(FOUND, use="known", marker=9)))
+    cited = StoredCitation(9, 1, "a.pdf", FOUND.ranges, ("iv",), "Kept", "exact", 0, 4)
+    asked = question(1, "Trash?", lookup)
+    answer = Message(
+        MessageId(2), HERE, "assistant", "Kept for 30 days.", Tokens(), 0.0, citations=(cited,), report=REPORT
+    )
+    panel.show_conversation(HERE, [asked])
+    panel.add_answer(answer)
+    for _ in range(2):  # as it comes, and when the conversation is opened again
+        qtbot.waitUntil(lambda: len(rows(panel)) == 2)
+        uncited, first = rows(panel)
+        assert uncited.accessibleName().endswith("in the context")
+        assert first.accessibleName().endswith("in the context before, cited as [1]")
+        panel.show_conversation(HERE, [asked, answer])
 
 
 def test_rows_are_never_wider_than_the_panel(panel: SearchPanel, qtbot: QtBot) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 
 from app.core.records import StoredCitation
 
 BRACKETS = re.compile(r"\[(\d{1,4})\](?!\()")
+GROUPS = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\](?!\()")
 
 
 def shown_numbers(text: str, citations: Sequence[StoredCitation]) -> dict[int, int]:
@@ -22,6 +24,13 @@ def shown_numbers(text: str, citations: Sequence[StoredCitation]) -> dict[int, i
         places[citation.marker] = min(place, places.get(citation.marker, place))
     ordered = sorted(places, key=lambda marker: (places[marker], marker))
     return {marker: number for number, marker in enumerate(ordered, start=1)}
+
+
+def printed_numbers(text: str, citations: Sequence[StoredCitation]) -> dict[int, int]:
+    """Shown numbers where `text` is printed already: what the model wrote in it stays, the rest gets what is free."""
+    written = {int(number) for group in GROUPS.findall(text) for number in re.split(r"[,;]", group)}
+    free = (number for number in count(1) if number not in written)
+    return {marker: marker if marker in written else next(free) for marker in shown_numbers(text, citations)}
 
 
 def as_numbers(markers: Iterable[int] | Mapping[int, int]) -> dict[int, int]:

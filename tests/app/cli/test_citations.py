@@ -1,0 +1,23 @@
+"""Numbers of citations on the terminal."""
+
+from dataclasses import replace
+
+from app.cli.citations import citation_lines
+from app.core.lookups import StoredRange
+from app.core.records import StoredCitation
+
+CITED = StoredCitation(19, 1, "a.pdf", (StoredRange(3, 10, 20),), ("iv",), "Kept", "matched", 0, 4)
+
+
+def test_without_numbers_in_the_text_they_count_from_one() -> None:
+    second = replace(CITED, marker=2, page_labels=("v",), answer_start=6, answer_count=5)
+    assert list(citation_lines("Kept. Long.", [second, CITED])) == [
+        "  → [1] a.pdf, page iv: “Kept”",
+        "  → [2] a.pdf, page v: “Kept”",
+    ]
+
+
+def test_numbers_that_the_model_wrote_stay_those_of_the_text() -> None:
+    invented = replace(CITED, marker=77, ranges=(), page_labels=(), verified="not_found", answer_start=11)
+    lines = list(citation_lines("Kept [19]. Never [77].", [CITED, invented]))
+    assert lines == ["  → [19] a.pdf, page iv: “Kept”", "  ✗ [77] not found in the documents"]
