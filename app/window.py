@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QDesktopServices
-from PySide6.QtWidgets import (
-    QApplication,
-    QMainWindow,
-    QMenu,
-    QSplitter,
-    QTabWidget,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QMainWindow, QMenu, QSplitter, QTabWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.cache_panel.panel import CachePanel
 from app.chat.controller import ChatController
@@ -222,6 +213,12 @@ class Window(QMainWindow):
             zoom=0.0 if self.reader.view.fits_width else self.reader.view.zoom,
             outline=self.reader.toolbar.outline.isChecked(),
         )
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Who comes back from a terminal may have asked there."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow() and self._restored:
+            self.controller.look_again()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.controller.leave()

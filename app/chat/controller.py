@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.draft import Draft, not_yet
-from app.chat.live import LiveTurns
+from app.chat.live import PENDING_ANSWER, LiveTurns
 from app.chat.overflow import PASSAGES
 from app.chat.panel import ChatPanel
 from app.chat.revising import Revising
 from app.core import events
 from app.core.errors import DoesNotFit, UserError, as_user_error
 from app.core.lookups import Scope
-from app.core.records import Conversation, Message, Mode
+from app.core.records import Conversation, Message, MessageId, Mode
 from app.services import Services
 from engine.messages import ConversationId, TurnId
 
@@ -221,6 +221,8 @@ class ChatController(QObject):
         if event.conversation in self._stale:
             self._stale.discard(event.conversation)
             self.reload()
+        else:
+            self.look_again()
 
     def _phase(self, event: events.TurnPhase) -> None:
         self.live.show_phase(event)
@@ -236,6 +238,7 @@ class ChatController(QObject):
         self.live.end(event.conversation)
         if self._is_shown(event.conversation):
             self._panel.transcript.finish(event.message)
+            self.look_again()
         self._ended(event.conversation)
 
     def _moved(self, event: events.TurnMoved) -> None:
@@ -274,6 +277,30 @@ class ChatController(QObject):
         """The messages of the shown conversation anew, a running turn included."""
         if self.on_screen is not None:
             self._read_again(self.on_screen, "")
+
+    def look_again(self) -> None:
+        """Shows what another process (the command line) has stored in or taken from the shown conversation."""
+        if self.on_screen is not None:
+            answering = self._answering()
+            self._services.tasks.read(self._reading(self.on_screen), lambda found: self._compare(found, answering))
+
+    def _answering(self) -> MessageId | None:
+        live = self.live.get(self.on_screen)
+        return None if live is None else live.answer.id
+
+    def _compare(self, found: Loaded, answering: MessageId | None) -> None:
+        """What was read while another turn ran says nothing; a turn that begins or ends has it read again."""
+        if not self._is_shown(found[0].id) or self._answering() != answering or answering == PENDING_ANSWER:
+            return
+        transcript = self._panel.transcript
+        shown, stored = (
+            {message.id: message.text for message in some if message.id != answering}
+            for some in (transcript.messages(), found[1])
+        )
+        if shown != stored:
+            place = transcript.place()
+            self._after_return(found, "")
+            transcript.restore_place(place)
 
     def _give_back(self, conversation: ConversationId) -> None:
         live = self.live.end(conversation)

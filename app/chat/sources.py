@@ -6,19 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.chat.words import VERIFIED_COLORS, VERIFIED_HELP, VERIFIED_WORDS, page_words, source_words
+from app.chat.words import VERIFIED_COLORS, VERIFIED_HELP, VERIFIED_WORDS, page_words, source_parts
 from app.core.records import StoredCitation
 from app.widgets.cards import button, label
 from app.widgets.elided import ElidedLabel
 from app.widgets.theme import Theme
 
 SHOWN_AT_FIRST = 4
+LEAST_NAME = 130
 
 
 class SourceRow(QPushButton):
-    """One citation as a button: opens the page at the passage."""
+    """One citation as a button: opens the page at the passage. The verdict is below where there is no room beside."""
 
     def __init__(self, theme: Theme, citation: StoredCitation, number: int) -> None:
         super().__init__()
@@ -32,18 +34,39 @@ class SourceRow(QPushButton):
         self.setEnabled(bool(citation.ranges))
         color = VERIFIED_COLORS[citation.verified]
         picture = QLabel(pixmap=theme.pixmap(citation.verified, color, 16))
-        text = ElidedLabel(source_words(citation, number), Qt.TextElideMode.ElideMiddle)
+        name, page = source_parts(citation, number)
+        document = ElidedLabel(name, Qt.TextElideMode.ElideMiddle)
+        self._where = label(page, wrap=False)
         verdict = label(state, color if color != "accent" else "muted", wrap=False)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(10, 4, 10, 4)
-        layout.setSpacing(8)
-        layout.addWidget(text, 1)
-        layout.addWidget(picture)
-        layout.addWidget(verdict)
-        for part in (picture, text, verdict):
+        source, self._checked = QHBoxLayout(), QHBoxLayout()
+        source.setSpacing(8)
+        source.addWidget(document)
+        source.addWidget(self._where)
+        source.addStretch(1)
+        self._checked.setSpacing(8)
+        self._checked.addWidget(picture)
+        self._checked.addWidget(verdict)
+        self._rows = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._rows.setContentsMargins(10, 4, 10, 4)
+        self._rows.setSpacing(8)
+        self._rows.addLayout(source, 1)
+        self._rows.addLayout(self._checked)
+        for part in (picture, document, self._where, verdict):
             part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self.setMinimumHeight(layout.sizeHint().height() + 4)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._fit(0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit(event.size().width())
+
+    def _fit(self, width: int) -> None:
+        beside = LEAST_NAME + self._where.sizeHint().width() + self._checked.sizeHint().width() + 36
+        ways = QBoxLayout.Direction
+        self._rows.setDirection(ways.LeftToRight if width >= beside else ways.TopToBottom)
+        self._rows.setSpacing(8 if width >= beside else 2)
+        self._checked.setAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.setMinimumHeight(self._rows.sizeHint().height() + 4)
 
 
 class Sources(QWidget):

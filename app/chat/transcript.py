@@ -158,9 +158,9 @@ class Transcript(QScrollArea):
     def is_empty(self) -> bool:
         return not self._views and not self._older
 
-    def ids(self) -> tuple[MessageId, ...]:
-        """Of all messages shown, those that are no widgets yet included."""
-        return (*(message.id for message in self._older), *(view.message.id for view in self._views))
+    def messages(self) -> tuple[Message, ...]:
+        """All that are shown, those that are no widgets yet included."""
+        return (*self._older, *(view.message for view in self._views))
 
     @property
     def last_question(self) -> str:

@@ -141,6 +141,11 @@ def page_words(citation: StoredCitation) -> str:
 
 def source_words(citation: StoredCitation, number: int) -> str:
     """`number`: as shown to the reader."""
+    return ", ".join(part for part in source_parts(citation, number) if part)
+
+
+def source_parts(citation: StoredCitation, number: int) -> tuple[str, str]:
+    """The document, which may be cut where there is no room, and the page, which may not."""
     if not citation.ranges:
-        return f"[{number}]  no such passage in the documents"
-    return f"[{number}]  {citation.document}, {page_words(citation)}"
+        return f"[{number}]  no such passage in the documents", ""
+    return f"[{number}]  {citation.document}", page_words(citation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from app.models.words import model_name
@@ -22,6 +23,7 @@ from engine.messages import (
 )
 
 MEMORY_EVERY_MS = 5000
+SPACES = 100  # margins and gaps of the row
 
 
 def free_memory() -> int:
@@ -120,6 +122,17 @@ class StatusBar(QStatusBar):
         if shown.part is not None:
             self._progress.setRange(0, 1000)
             self._progress.setValue(int(shown.part * 1000))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Memory makes room for what runs, where there is not enough for both."""
+        parts = [self._model, self._activity, self._memory, self._progress, self._cancel]
+        needed = sum(part.sizeHint().width() for part in parts if part is self._memory or not part.isHidden())
+        self._memory.setVisible(not self._activity.text() or needed + SPACES <= self.width())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._make_room()
 
     def _stop(self) -> None:
         if self._import.words:
@@ -161,6 +174,7 @@ class StatusBar(QStatusBar):
             parts.append(per_second(self._stats.decode_rate))
         self._model.setText(" " + "  ·  ".join(parts))
         self._model.setAccessibleName(f"Model: {', '.join(parts)}")
+        self._make_room()
 
     def _show_memory(self) -> None:
         parts = []
@@ -175,6 +189,7 @@ class StatusBar(QStatusBar):
         if self._free:
             parts.append(f"{size(self._free)} free")
         self._memory.setText("  ·  ".join(parts))
+        self._make_room()
 
     def _measure(self) -> None:
         self._services.tasks.read(free_memory, self._show_free)

@@ -11,11 +11,12 @@ from app.chat.panel import ChatPanel
 from app.chat.transcript import Transcript
 from app.chat.words import shown_title
 from app.core.records import Conversation, Message, MessageId, Price
+from app.frame.status import StatusBar
 from app.reader.toolbar import ReaderToolbar
 from app.services import Services
 from app.widgets.elided import ElidedLabel
 from app.widgets.theme import Theme
-from engine.messages import ConversationId, Tokens
+from engine.messages import ConversationId, DocumentProgress, Tokens
 from engine.overflow import OverflowOption
 
 
@@ -91,3 +92,19 @@ def test_ways_out_of_a_full_conversation_are_whole_in_a_narrow_column(qtbot: QtB
     assert all(made.width() >= made.sizeHint().width() for made in card.buttons.values())
     assert card.parentWidget().height() > 200
     assert panel.height() == 560
+
+
+def test_memory_makes_room_for_what_is_read_ahead(qtbot: QtBot, services: Services) -> None:
+    bar = StatusBar(services)
+    qtbot.addWidget(bar)
+    bar.resize(900, 30)
+    bar.show()
+    bar._model.setText(" SmolLM2-135M-Instruct Q4_1  ·  CPU, 2 threads  ·  24 tok/s")
+    bar._memory.setText("weights 92.1 MB  ·  state 8.44 MB  ·  19.7 GB free")
+    services.events.document_progress.emit(DocumentProgress("d", "gnuplot.pdf", 1200, 6400, 0, 3.0, 12.0, 0))
+    qtbot.wait(20)
+    assert bar._memory.isHidden()
+    assert bar._activity.width() > 240
+    bar.resize(1400, 30)
+    qtbot.wait(20)
+    assert bar._memory.isVisible()

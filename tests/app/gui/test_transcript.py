@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtWidgets import QLabel, QPushButton
@@ -121,6 +123,26 @@ def test_citation_mark_and_source_open_the_passage(transcript: Transcript, qtbot
     assert row.accessibleName() == "Source 1: book.pdf, pp. iv–v (file pages 4–5), quoted exactly"
     with qtbot.waitSignal(transcript.opened):
         row.click()
+
+
+@pytest.mark.parametrize(("width", "below"), [(300, True), (620, False)])
+def test_source_cuts_the_document_and_never_the_page(
+    qtbot: QtBot, theme: Theme, width: int, below: bool
+) -> None:
+    row = SourceRow(theme, replace(CITED, document="a-very-long-name-of-a-document-" * 3 + ".pdf"), 1)
+    qtbot.addWidget(row)
+    row.resize(width, row.minimumHeight())
+    row.show()
+    qtbot.wait(20)
+    row.resize(width, row.minimumHeight())
+    qtbot.wait(20)
+    texts = {text.text(): text for text in row.findChildren(QLabel)}
+    page, verdict = texts["pp. iv–v (file pages 4–5)"], texts["quoted exactly"]
+    assert page.width() >= page.sizeHint().width()
+    assert verdict.width() >= verdict.sizeHint().width()
+    assert (verdict.y() > page.y() + 5) == below
+    assert max(page.geometry().right(), verdict.geometry().right()) < width
+    assert max(page.geometry().bottom(), verdict.geometry().bottom()) < row.height()
 
 
 def test_stopped_answer_says_so_and_offers_to_go_on(transcript: Transcript, qtbot: QtBot) -> None:
