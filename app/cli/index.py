@@ -15,6 +15,7 @@ from app.cli.session import Session, open_session, stored_settings
 from app.core.errors import UserError
 from app.core.lookups import FoundPassage, Scope
 from app.core.settings import Settings
+from rag import Library
 from rag.types import Document, IngestProgress, PageReport
 
 
@@ -95,9 +96,8 @@ def _search(options: Namespace, console: Console, session: Session) -> None:
     chosen = [library.find(name) for name in options.document] if options.document else library.documents()
     ids = [int(document.id) for document in chosen]
     lookup = session.workspace.search(options.text, ids, _scope(options, session, ids), options.top)
-    console.result(
-        {"scope": lookup.scope, "by_meaning": lookup.by_meaning, "hits": [hit_json(h) for h in lookup.passages]}
-    )
+    hits = [hit_json(hit, library) for hit in lookup.passages]
+    console.result({"scope": lookup.scope, "by_meaning": lookup.by_meaning, "hits": hits})
     if lookup.scope:
         console.text(f"In {lookup.scope}:")
     for hit in lookup.passages:
@@ -175,7 +175,8 @@ def page_json(page: PageReport) -> dict[str, Any]:
     }
 
 
-def hit_json(hit: FoundPassage) -> dict[str, Any]:
+def hit_json(hit: FoundPassage, library: Library) -> dict[str, Any]:
+    """`text`: the whole passage, where the look-up keeps only its beginning."""
     span = hit.ranges[0]
     return {
         "document": hit.document,
@@ -183,7 +184,7 @@ def hit_json(hit: FoundPassage) -> dict[str, Any]:
         "page_label": hit.page_label,
         "pages": [part.page_index for part in hit.ranges],
         "score": hit.score,
-        "text": hit.text,
+        "text": library.passage(hit.passage_id).text,
         "char_start": span.char_start,
         "char_count": span.char_count,
         "why": {"words": hit.words, "vectors": hit.vectors},
