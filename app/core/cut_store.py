@@ -78,8 +78,9 @@ class CutStore:
         """Takes messages out of the conversation; their text stays in the file. Returns what `bring_back` wants."""
         moment = time.time()
         with self._database.transaction() as db:
+            earlier = cuts.earlier_text(db, conversation)
             for message in messages:
-                db.table("messages").update(message, {"superseded": moment})
+                db.table("messages").update(message, {"superseded": moment, "earlier": earlier})
             cuts.keep_within(db, conversation, kept_tokens, page_tokens)
         return moment
 
@@ -87,8 +88,8 @@ class CutStore:
         """Undoes `set_aside`, while nothing was asked since."""
         with self._database.transaction() as db:
             chosen = [conversation, moment]
-            (first,) = db.execute(
-                "SELECT min(id) FROM messages WHERE conversation = ? AND superseded = ?", chosen
+            first, earlier = db.execute(
+                "SELECT min(id), earlier FROM messages WHERE conversation = ? AND superseded = ?", chosen
             ).fetchone()
             newer = "SELECT count(*) FROM messages WHERE conversation = ? AND superseded IS NULL AND id > ?"
             if first is None or db.execute(newer, [conversation, first]).fetchone()[0]:
@@ -98,3 +99,4 @@ class CutStore:
                     "Fork the conversation to try another way.",
                 )
             db.execute("UPDATE messages SET superseded = NULL WHERE conversation = ? AND superseded = ?", chosen)
+            cuts.restore(db, conversation, earlier, moment)

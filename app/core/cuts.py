@@ -62,6 +62,7 @@ def apply(
         else shifts_within(before.shifts, position, page_tokens)
     )
     number = _note(db, conversation, kept, before, removal)
+    db.table("cuts").update(number, {"earlier": earlier_text(db, conversation)})
     if kept is not None:
         _take_over(db, kept, head)
     for message in left:
@@ -83,6 +84,7 @@ def undo(db: sqlite_utils.Database, number: CutId) -> ConversationId:
         db.table("messages").update(row["message"], values)
     db.execute("UPDATE messages SET cut = NULL WHERE cut = ?", [number])
     db.table("conversations").update(row["conversation"], {"shifts": row["shifts"]})
+    _restore_computed(db, row["conversation"], row["earlier"])
     db.table("cuts").delete(number)
     return ConversationId(row["conversation"])
 
@@ -124,6 +126,27 @@ def keep_within(db: sqlite_utils.Database, conversation: ConversationId, tokens:
     _, computed = _computed(db, conversation)
     values = {"shifts": _shifts_text(shifts_within(known, tokens, page_tokens)), "computed": min(computed, tokens)}
     db.table("conversations").update(conversation, values)
+
+
+def earlier_text(db: sqlite_utils.Database, conversation: ConversationId) -> str:
+    """What the engine has computed of the conversation now, as `restore` wants it."""
+    row = db.table("conversations").get(conversation)
+    return json.dumps({key: row[key] for key in ("tokenizer", "computed", "shifts")})
+
+
+def restore(db: sqlite_utils.Database, conversation: ConversationId, earlier: str | None, since: float) -> None:
+    """Messages set aside at `since` are back: what was computed of them is known again, and what of it was moved."""
+    _restore_computed(db, conversation, earlier)
+    cut = db.execute("SELECT count(*) FROM cuts WHERE conversation = ? AND made > ?", [conversation, since]).fetchone()
+    if earlier and not cut[0]:
+        db.table("conversations").update(conversation, {"shifts": json.loads(earlier)["shifts"]})
+
+
+def _restore_computed(db: sqlite_utils.Database, conversation: ConversationId, earlier: str | None) -> None:
+    known = json.loads(earlier) if earlier else {}
+    tokenizer, computed = _computed(db, conversation)
+    if known.get("tokenizer") == tokenizer:
+        db.table("conversations").update(conversation, {"computed": max(computed, known["computed"])})
 
 
 def _places(messages: tuple[Message, ...], cut: Cut) -> tuple[int, int]:

@@ -111,4 +111,13 @@ def _dates(db: sqlite_utils.Database) -> None:
         db.execute(statement)
 
 
-MIGRATIONS = (_conversations, _search, _context, _lookups, _dates)
+# What the engine had computed before messages left the context, for when they come back (JSON, see cuts.py).
+_BEFORE = ("ALTER TABLE cuts ADD COLUMN earlier TEXT", "ALTER TABLE messages ADD COLUMN earlier TEXT")
+
+
+def _before(db: sqlite_utils.Database) -> None:
+    for statement in _BEFORE:
+        db.execute(statement)
+
+
+MIGRATIONS = (_conversations, _search, _context, _lookups, _dates, _before)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.core.conversations import ConversationStore
+from app.core.cuts import Cut
 from app.core.errors import UserError
 from app.core.records import (
     MessageId,
@@ -61,6 +62,40 @@ def test_the_first_question_names_the_conversation_unless_the_reader_did(store: 
     assert store.rename(c.id, "  New \n name ").title == "New name"
     with pytest.raises(UserError):
         store.rename(c.id, " \n")
+
+
+def test_what_was_computed_is_known_again_when_messages_come_back(store: ConversationStore) -> None:
+    c = store.create().id
+    turns = [
+        store.append(c, role, "x", Tokens.prompt(range(10)), placement=Placement())
+        for role in ("user", "assistant") * 3
+    ]
+    store.set_computed(c, "t", 59)
+    moment = store.cuts.set_aside(c, [message.id for message in turns[4:]], 40, 16)
+    assert store.computed(c) == ("t", 40)
+    store.cuts.bring_back(c, moment)
+    assert store.computed(c) == ("t", 59)
+    cut = store.cuts.apply(c, Cut(turns[2].id, turns[4].id), 16)
+    assert store.computed(c) == ("t", 39)
+    store.cuts.undo(cut)
+    assert store.computed(c) == ("t", 59)
+    moment = store.cuts.set_aside(c, [turns[5].id], 50, 16)
+    store.set_computed(c, "of another model", 0)
+    store.cuts.bring_back(c, moment)
+    assert store.computed(c) == ("of another model", 0)
+
+
+def test_moved_ranges_come_back_with_the_messages_behind_them(store: ConversationStore) -> None:
+    c = store.create().id
+    turns = [store.append(c, role, "x", Tokens.prompt(range(10))) for role in ("user", "assistant") * 3]
+    store.set_computed(c, "t", 59)
+    store.cuts.apply(c, Cut(turns[2].id, turns[4].id, "shift"), 16)
+    moved = store.cuts.moved(c)
+    assert moved.shifts
+    moment = store.cuts.set_aside(c, [message.id for message in turns[4:]], 10, 16)
+    assert not store.cuts.moved(c).shifts
+    store.cuts.bring_back(c, moment)
+    assert store.cuts.moved(c) == moved
 
 
 def test_long_titles_are_cut_at_a_word() -> None:

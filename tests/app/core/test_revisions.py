@@ -118,6 +118,16 @@ def test_a_turn_in_the_middle_leaves_the_context(desk: Desk, c: ConversationId, 
     assert messages(desk, c)[: len(before)] == before
 
 
+def test_a_turn_removed_after_an_undo_is_read_again_as_announced(desk: Desk, c: ConversationId) -> None:
+    before, revisions = messages(desk, c), desk.workspace.revisions
+    revisions.trim(c, before[3].id)
+    revisions.undo_last(c)
+    revised = revisions.remove_turn(c, before[4].id)
+    (span,) = desk.answer(c, "Where does it end?").report.recomputed()
+    assert span.reason == "turns removed"
+    assert abs(span.stop - span.start - revised.again) <= 1
+
+
 def test_the_last_turn_is_removed_and_comes_back(desk: Desk, c: ConversationId) -> None:
     before = messages(desk, c)
     revised = desk.workspace.revisions.remove_turn(c, before[-1].id)
