@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,17 @@ from typing import Any
 from app.cli.chat import message_numbered
 from app.cli.citations import citation_lines
 from app.cli.console import Console
+from app.cli.opening import check_model_choices, choose_scope, opened
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
 from app.cli.ways import way_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
 from app.core.explain import explain_lines
-from app.core.lookups import Lookup, PagesRead, Scope
+from app.core.lookups import Lookup, PagesRead
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
 from engine.messages import TurnId
 from engine.overflow import OverflowWay
-from rag.types import Document
 
 MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "survey": "survey", "auto": "auto"}
 SAMPLING = (
@@ -41,10 +40,10 @@ def run(options: Namespace, console: Console) -> None:
         session.workspace.models.info(model)  # a wrong model is told before any document is taken in
         documents = [session.import_file(Path(file)) for file in options.files]
         session.workspace.load_model(model)
-        session.wait_for_model()
-        conversation = open_conversation(session, options.conversation, documents)
-        conversation = choose_scope(session, conversation, options)
-        message = _message(session, conversation, options)
+        check_model_choices(session.wait_for_model(), options.template, options.reasoning)
+        with opened(session, options.conversation, documents) as conversation:
+            conversation = choose_scope(session, conversation, options)
+            message = _message(session, conversation, options)
         report(console, message, session.workspace.conversations.get(message.conversation), lookup_of(session, message))
 
 
@@ -64,6 +63,8 @@ def _message(session: Session, conversation: Conversation, options: Namespace) -
 
 
 def check_question(options: Namespace) -> None:
+    if options.conversation is not None and not options.conversation.strip():
+        raise UserError("The conversation has no name.", "--conversation is empty.", "Give a name, or leave it out.")
     if not options.question and not (options.conversation and (options.resume or options.rest)):
         raise UserError(
             "There is no question.",
@@ -89,38 +90,6 @@ def _settings(settings: Settings, options: Namespace) -> Settings:
     return with_engine_options(settings, **engine_options(options), **chosen)
 
 
-def open_conversation(session: Session, name: str | None, documents: Sequence[Document]) -> Conversation:
-    """The conversation of that name, or a new one, with the documents attached."""
-    workspace = session.workspace
-    found = workspace.conversations.find(name) if name else None
-    conversation = found or workspace.new_conversation(name or "")
-    for document in documents:
-        conversation = workspace.attach(conversation.id, int(document.id))
-    return conversation
-
-
-def choose_scope(session: Session, conversation: Conversation, options: Namespace) -> Conversation:
-    """What --pages, --chapter, --collection and --everywhere say; it is kept for later questions."""
-    workspace = session.workspace
-    if options.everywhere:
-        return workspace.set_scope(conversation.id, None)
-    if options.collection:
-        name = workspace.library.collection(options.collection).name
-        return workspace.set_scope(conversation.id, Scope(name, collection=name))
-    if not options.pages and not options.chapter:
-        return conversation
-    if len(conversation.documents) != 1:
-        raise UserError(
-            "It is not clear which document is meant.",
-            f"The conversation has {len(conversation.documents)} documents; pages and chapters belong to one.",
-            "Name one FILE, or ask about the pages in a conversation of its own.",
-        )
-    (document,) = conversation.document_ids
-    scopes = workspace.scopes
-    scope = scopes.by_pages(document, options.pages) if options.pages else scopes.by_chapter(document, options.chapter)
-    return workspace.set_scope(conversation.id, scope)
-
-
 def answer_in_mode(
     session: Session, conversation: Conversation, question: str, mode: str | None, overflow: OverflowWay | None = None
 ) -> Message:
@@ -137,9 +106,7 @@ def answer_in_mode(
         raise
 
 
-def answer(
-    session: Session, conversation: Conversation, question: str, overflow: OverflowWay | None = None
-) -> Message:
+def answer(session: Session, conversation: Conversation, question: str, overflow: OverflowWay | None = None) -> Message:
     """Asks and streams the answer to the terminal. Raises the UserError of a failed turn."""
     return followed(session, session.workspace.ask(conversation.id, question, overflow))
 

@@ -22,8 +22,9 @@ from app.core.errors import UserError
 from app.core.explain import Decoder, explained
 from app.core.kept import documents_of
 from app.core.log_words import log_time, log_words
+from app.core.naming import conversation_called
 from app.core.paths import Paths
-from app.core.records import Difference
+from app.core.records import Conversation, Difference
 from app.core.settings import load_settings
 from engine.kv.log import read_log
 from engine.messages import ConversationId, FirstDifference
@@ -52,8 +53,22 @@ def _title(titles: dict[str, str], conversation: str) -> str:
 def _named(paths: Paths, wanted: str, kept: Iterable[str] = ()) -> str:
     """The conversation whose id or title is given; `kept`: names among which a document read ahead may be."""
     titles = _titles(paths, kept)
-    by_title = [name for name, title in titles.items() if title == wanted]
-    return wanted if wanted in titles or not by_title else by_title[0]
+    by_title = [name for name, title in titles.items() if title == wanted and documents_of(name)]
+    found = _conversation(paths, wanted)
+    return found.id if found else by_title[0] if by_title else wanted
+
+
+def _kept(tools: StoreTools, paths: Paths, wanted: str) -> str:
+    """The name under which something is kept. Raises UserError: unknown, ambiguous, or nothing is kept."""
+    kept = tools.names()
+    name = _named(paths, wanted, kept)
+    if name in kept:
+        return name
+    titles = _conversations(paths)
+    if name in titles:
+        why = "The model has read nothing for it yet, or its state was evicted or removed."
+        raise UserError(f"Nothing is kept of {titles[name]!r}.", why, "Ask something in it; it is kept from then on.")
+    raise UserError("There is no such conversation.", f"None is called {wanted!r}.", "See 'pagekeep cache ls'.")
 
 
 def _titles(paths: Paths, kept: Iterable[str] = ()) -> dict[str, str]:
@@ -80,12 +95,24 @@ def document_names(paths: Paths) -> dict[int, str]:
         library.close()
 
 
+def _conversation(paths: Paths, wanted: str) -> Conversation | None:
+    """Those in the trash come after the others."""
+    present, trashed = _stored(paths)
+    return conversation_called(present, wanted) or conversation_called(trashed, wanted)
+
+
 def _conversations(paths: Paths) -> dict[str, str]:
+    present, trashed = _stored(paths)
+    return {c.id: c.title for c in (*present, *trashed)}
+
+
+def _stored(paths: Paths) -> tuple[tuple[Conversation, ...], tuple[Conversation, ...]]:
+    """Conversations, and those in the trash."""
     if not paths.conversations.is_file():
-        return {}
+        return (), ()
     store = ConversationStore(paths.conversations)
     try:
-        return {c.id: c.title for c in (*store.list(), *store.list(trashed=True))}
+        return store.list(), store.list(trashed=True)
     finally:
         store.close()
 
@@ -118,7 +145,7 @@ def _gc(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
 
 
 def _show(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    entry = tools.show(_named(paths, options.conversation, tools.names()))
+    entry = tools.show(_kept(tools, paths, options.conversation))
     console.result(asdict(entry))
     saved = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens, {megabytes(entry.bytes)}"
     console.text(f"{_title(_titles(paths, [entry.conversation]), entry.conversation)}  {saved}, {entry.model}")
@@ -127,7 +154,7 @@ def _show(tools: StoreTools, paths: Paths, console: Console, options: Namespace)
 
 
 def _diff(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    first, second = _named(paths, options.first), _named(paths, options.second)
+    first, second = _kept(tools, paths, options.first), _kept(tools, paths, options.second)
     found, one, two = tools.diff(first, second), tools.show(first), tools.show(second)
     same = found.position < 0 and one.tokens == two.tokens == found.shared_tokens
     words = _in_words(paths, first, found, one.model)
@@ -176,7 +203,7 @@ def _log(tools: StoreTools, paths: Paths, console: Console, options: Namespace) 
 
 
 def _export(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    moved = tools.export_state(_named(paths, options.conversation), Path(options.file))
+    moved = tools.export_state(_kept(tools, paths, options.conversation), Path(options.file))
     console.result(asdict(moved))
     console.text(f"{moved.tokens:,} tokens in {moved.bytes / 1e6:,.1f} MB: {options.file}")
 
@@ -188,10 +215,8 @@ def _import(tools: StoreTools, paths: Paths, console: Console, options: Namespac
 
 
 def _pin(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    name = _named(paths, options.conversation, tools.names())
-    if not tools.pin(name, not options.off):
-        what = f"Nothing is kept of {options.conversation!r}."
-        raise UserError("There is no such conversation.", what, "See 'cache ls'.")
+    name = _kept(tools, paths, options.conversation)
+    tools.pin(name, not options.off)
     console.result({"conversation": name, "pinned": not options.off})
     console.text("It may be evicted again." if options.off else "It stays, whatever the budget.")
 

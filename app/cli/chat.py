@@ -10,6 +10,7 @@ from app.cli.cache_text import table
 from app.cli.console import Console
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
+from app.core.naming import SHORT_ID, check_free
 from app.core.records import Conversation, Message
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def run(options: Namespace, console: Console) -> None:
 def _ls(session: Session, console: Console, options: Namespace) -> None:
     found = session.workspace.conversations.list()
     console.result({"conversations": [{"id": c.id, "title": c.title, "updated": c.updated} for c in found]})
-    for line in table([(c.title, f"{len(c.documents)} documents") for c in found]):
+    for line in table([(c.id[:SHORT_ID], c.title, f"{len(c.documents)} documents") for c in found]):
         console.text(line)
 
 
@@ -43,6 +44,7 @@ def _show(session: Session, console: Console, options: Namespace) -> None:
 def _fork(session: Session, console: Console, options: Namespace) -> None:
     source = _named(session, options.conversation)
     last = _message(session, source, options.at).id if options.at else None
+    check_free(session.workspace.conversations.list(), options.name or "")
     fork = session.workspace.fork(source.id, options.name or "", last)
     console.result({"id": fork.id, "title": fork.title})
     console.text(f"“{fork.title}” shares the state up to there; nothing is read again.")
@@ -70,10 +72,28 @@ def _undo(session: Session, console: Console, options: Namespace) -> None:
     console.text("What was removed last is there again.")
 
 
+def _rename(session: Session, console: Console, options: Namespace) -> None:
+    conversation = _named(session, options.conversation)
+    others = [c for c in session.workspace.conversations.list() if c.id != conversation.id]
+    check_free(others, options.name)
+    renamed = session.workspace.rename(conversation.id, options.name)
+    console.result({"id": renamed.id, "title": renamed.title})
+    console.text(f"It is called “{renamed.title}” now.")
+
+
+def _delete(session: Session, console: Console, options: Namespace) -> None:
+    conversation = _named(session, options.conversation)
+    with session.workspace.conversations.lease(conversation.id):  # another process may be answering it
+        session.workspace.trash(conversation.id)
+    console.result({"id": conversation.id, "title": conversation.title})
+    console.text(f"“{conversation.title}” is in the trash; the window can take it out again.")
+
+
 def _told(console: Console, revised: Revised, title: str) -> None:
     console.result(asdict(revised))
     _tell_price(console, revised)
-    console.text(f"Back again, until you ask something: pagekeep chat undo '{title}'")
+    until = "" if revised.aside is None else ", until you ask something"
+    console.text(f"Back again{until}: pagekeep chat undo '{title}'")
 
 
 def _tell_price(console: Console, revised: Revised) -> None:
@@ -122,4 +142,13 @@ def _json(number: int, message: Message) -> dict[str, Any]:
     }
 
 
-ACTIONS = {"ls": _ls, "show": _show, "fork": _fork, "trim": _trim, "remove": _remove, "undo": _undo}
+ACTIONS = {
+    "ls": _ls,
+    "show": _show,
+    "fork": _fork,
+    "trim": _trim,
+    "remove": _remove,
+    "undo": _undo,
+    "rename": _rename,
+    "delete": _delete,
+}

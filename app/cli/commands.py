@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from app.cli.console import Console
 from app.cli.parser import build_parser
-from app.core.errors import UserError, as_user_error
+from app.core.errors import EXIT_ERROR, UserError, as_user_error
 
-EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 MODULES = {
     "ask": "app.cli.ask",
@@ -49,8 +48,8 @@ def _run(arguments: Sequence[str], console: Console) -> int:
     if options.command is None:
         return open_window(console)
     module = importlib.import_module(MODULES[options.command])
-    module.run(options, console)
-    return 0
+    status: int | None = module.run(options, console)
+    return status or 0
 
 
 def _tell_stop(console: Console) -> None:

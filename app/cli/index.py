@@ -12,16 +12,17 @@ from app.cli.collections import collect, list_collections, scan
 from app.cli.console import Console
 from app.cli.evaluate_answers import evaluate_answers, greedy
 from app.cli.session import Session, open_session, stored_settings
-from app.core.errors import UserError
+from app.core.errors import EXIT_ERROR, UserError
 from app.core.lookups import FoundPassage, Scope
 from app.core.settings import Settings
 from rag import Library
 from rag.types import Document, IngestProgress, PageReport
 
 
-def run(options: Namespace, console: Console) -> None:
+def run(options: Namespace, console: Console) -> int | None:
+    """The exit status; None: all went well."""
     with open_session(console, _settings(options)) as session:
-        ACTIONS[options.action](options, console, session)
+        return ACTIONS[options.action](options, console, session)
 
 
 def _settings(options: Namespace) -> Settings | None:
@@ -31,15 +32,45 @@ def _settings(options: Namespace) -> Settings | None:
     return None
 
 
-def _add(options: Namespace, console: Console, session: Session) -> None:
-    documents = [session.import_file(Path(file), options.password) for file in options.files]
-    if not options.words_only:
+def _add(options: Namespace, console: Console, session: Session) -> int:
+    """Of several files those that can be taken are; what is wrong with the others is told at the end."""
+    documents, failed = _taken(options, session)
+    if documents and not options.words_only:
         _make_vectors(session)
     library = session.workspace.library
     documents = [library.document(document.id) for document in documents]
     notices = [{"what": n.what, "why": n.why, "next": n.next} for n in session.notices]
-    console.result({"documents": [document_json(d) for d in documents], "notices": notices})
+    failures = {"failed": [{"file": file, **error.to_json()} for file, error in failed]} if failed else {}
+    console.result({"documents": [document_json(d) for d in documents], **failures, "notices": notices})
     _print(console, documents)
+    if not console.as_json:
+        for file, error in failed:
+            console.note(f"Not taken: {file}: {error.what} {error.why} {error.next}".rstrip())
+    return EXIT_ERROR if failed else 0
+
+
+def _taken(options: Namespace, session: Session) -> tuple[list[Document], list[tuple[str, UserError]]]:
+    """Documents, and files that failed. Raises the UserError of the only file."""
+    documents, failed = [], []
+    for file in options.files:
+        try:
+            documents.append(session.import_file(Path(file), options.password))
+        except UserError as error:
+            if len(options.files) == 1:
+                raise
+            failed.append((file, error))
+    session.console.clear()
+    return documents, failed
+
+
+def _remove(options: Namespace, console: Console, session: Session) -> None:
+    """All names are looked up before the first document goes."""
+    documents = [session.workspace.library.find(name) for name in options.names]
+    for document in documents:
+        session.workspace.trash_document(int(document.id))
+    console.result({"removed": [document.name for document in documents]})
+    for document in documents:
+        console.text(f"{document.name} is in the trash; 'pagekeep index add' of its file takes it back as it was.")
 
 
 def _make_vectors(session: Session) -> None:
@@ -199,6 +230,7 @@ def _print(console: Console, documents: list[Document]) -> None:
 
 ACTIONS = {
     "add": _add,
+    "remove": _remove,
     "ls": _ls,
     "report": _report,
     "ocr": _ocr,

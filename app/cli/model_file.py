@@ -6,6 +6,7 @@ from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
+from app.cli.cache_text import table
 from app.cli.console import Console
 from app.cli.session import engine_options, stored_settings, with_engine_options
 from app.core.errors import UserError
@@ -79,10 +80,9 @@ def check(options: Namespace, console: Console) -> None:
 def plan_lines(report: PlanReport) -> list[str]:
     """A table of devices, then one of tensor classes; in MB."""
     lines = [f"context {report.context:,} tokens, batch {report.batch:,}; in MB"]
-    lines.append(f"{'device':<8}{'weights':>12}{'KV':>12}{'compute':>12}{'total':>12}")
-    for use in report.devices:
-        sizes = (use.weights, use.kv, use.compute, use.total)
-        lines.append(f"{use.device:<8}" + "".join(f"{size / 1e6:>12,.1f}" for size in sizes))
+    sizes = [(u.device, (u.weights, u.kv, u.compute, u.total)) for u in report.devices]
+    rows = [(device, *(f"{size / 1e6:,.1f}" for size in row)) for device, row in sizes]
+    lines += table([("device", "weights", "KV", "compute", "total"), *rows], right=frozenset({1, 2, 3, 4}))
     lines.append("")
     for part in report.classes:
         types = ", ".join(f"{name} {size / 1e6:,.1f}" for name, size in part.types)

@@ -125,6 +125,8 @@ def _add_index(commands: Commands) -> None:
     add.add_argument("files", nargs="+", metavar="FILE")
     add.add_argument("--words-only", action="store_true", help="no vectors: searched by words only")
     add.add_argument("--password", metavar="TEXT", help="for a protected file")
+    remove = _command(actions, "remove", "Move documents to the trash")
+    remove.add_argument("names", nargs="+", metavar="NAME", help="a document's name, or its file")
     listed = _command(actions, "ls", "List the documents")
     listed.add_argument("--collection", metavar="NAME", help="only those of this collection")
     collect = _command(actions, "collect", "Put documents into a collection, or follow a folder with one")
@@ -163,10 +165,13 @@ def _add_chat(commands: Commands) -> None:
         "trim": "Remove what comes after a message",
         "remove": "Take a turn, question and answer, out of the model's context",
         "undo": "Take the last trim or remove back",
+        "rename": "Give a conversation another name",
+        "delete": "Move a conversation to the trash",
     }
     made = {name: _command(actions, name, help) for name, help in named.items()}
     for action in made.values():
         action.add_argument("conversation", metavar="NAME", help="its title or id")
+    made["rename"].add_argument("name", metavar="NEW", help="the new name")
     made["fork"].add_argument("--name", metavar="NAME", help="of the copy")
     for name in ("fork", "trim", "remove"):
         wanted = name != "fork"

@@ -6,9 +6,10 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from app.cli.ask import answer, open_conversation, report
+from app.cli.ask import answer, report
 from app.cli.commands import has_display, open_window
 from app.cli.console import Console
+from app.cli.opening import opened
 from app.cli.session import Session, open_session, stored_settings
 from app.core.settings import Settings
 from assets import sample_pdf
@@ -41,5 +42,5 @@ def ask_about_sample(session: Session, sample: Path) -> None:
     console.clear()
     console.text(f"{document.name}, {document.pages} pages; {loaded.name}")
     console.text(f"> {QUESTION}")
-    conversation = open_conversation(session, CONVERSATION, [document])
-    report(console, answer(session, conversation, QUESTION), conversation)
+    with opened(session, CONVERSATION, [document]) as conversation:
+        report(console, answer(session, conversation, QUESTION), conversation)

@@ -20,6 +20,7 @@ from app.core.database import MigratedDatabase
 from app.core.dates import DateStore
 from app.core.errors import UserError
 from app.core.lookups import Lookup, Scope
+from app.core.naming import conversation_called, fork_title
 from app.core.records import (
     Conversation,
     Message,
@@ -99,12 +100,8 @@ class ConversationStore:
             return queries.shelves(db)
 
     def find(self, title: str) -> Conversation | None:
-        """The latest conversation, not in the trash, whose id or exact title this is."""
-        where = "trashed IS NULL AND (id = ? OR title = ?)"
-        with self._database.reading() as db:
-            for row in db.table("conversations").rows_where(where, [title, title], order_by="updated DESC", limit=1):
-                return conversation_from_row(row, queries.documents(db, row["id"]))
-        return None
+        """The conversation, not in the trash, of that title or id. Raises UserError where it names several."""
+        return conversation_called(self.list(), title)
 
     def rename(self, conversation: ConversationId, title: str) -> Conversation:
         title = " ".join(title.split())
@@ -180,7 +177,7 @@ class ConversationStore:
                 "WHERE id = ?",
                 [last is not None, conversation, copy.id],
             )
-        return copy if title else self._change(copy.id, title=f"{source.title} (fork)", title_fixed=1)
+        return copy if title else self._change(copy.id, title=fork_title(self.list(), source.title), title_fixed=1)
 
     # --- messages -----------------------------------------------------------------------------------
     def messages(self, conversation: ConversationId) -> tuple[Message, ...]:

@@ -96,7 +96,7 @@ class CutStore:
                 raise UserError(
                     "The removed turns cannot come back.",
                     "Something was asked since.",
-                    "Fork the conversation to try another way.",
+                    "Ask again what is missing.",
                 )
             db.execute("UPDATE messages SET superseded = NULL WHERE conversation = ? AND superseded = ?", chosen)
             cuts.restore(db, conversation, earlier, moment)

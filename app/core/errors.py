@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from engine.overflow import OverflowOption
 
+EXIT_ERROR = 2  # of a process that told an error
+
 
 class UserError(Exception):
     """A failure in the reader's world (a file, a limit, the network), never a bug of ours.

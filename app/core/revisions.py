@@ -97,11 +97,7 @@ class Revisions:
             elif cut is not None:
                 cuts.undo(cut[0])
             else:
-                raise UserError(
-                    "Nothing can come back.",
-                    "Nothing was removed here, or something was asked since.",
-                    "Fork from a message to try another way.",
-                )
+                raise self._nothing_comes_back(conversation)
 
     def remove_turn(self, conversation: ConversationId, message: MessageId, way: HowMoved = "recompute") -> Revised:
         """Takes the turn of that message, question and answer, out of the context. The last turn is removed for good.
@@ -125,6 +121,12 @@ class Revisions:
         return self._price(conversation, inside, question, following[0], way, number)
 
     # --- within -------------------------------------------------------------------------------------
+    def _nothing_comes_back(self, conversation: ConversationId) -> UserError:
+        if not self._store().superseded_count(conversation):
+            return UserError("Nothing can come back.", "Nothing was removed here.", "Nothing has to be done.")
+        why = "Something was asked since messages were removed or replaced; they are gone from the conversation."
+        return UserError("Nothing can come back.", why, "Ask again what is missing; fork before you trim another time.")
+
     def _remove_last(self, conversation: ConversationId, messages: Sequence[Message], question: Message) -> Revised:
         place = _place(messages, question.id)
         gone, kept = messages[place:], history(m for m in messages[:place] if m.in_context)

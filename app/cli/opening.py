@@ -1,0 +1,64 @@
+"""What `pagekeep ask` does before the question: checks what was chosen, opens the conversation, sets where it looks."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from app.cli.session import Session
+from app.core.errors import UserError
+from app.core.lookups import Scope
+from app.core.records import Conversation
+from engine.messages import ModelLoaded
+from rag.types import Document
+
+
+def check_model_choices(loaded: ModelLoaded, template: str | None, reasoning: str | None) -> None:
+    """Raises UserError where the model has no such template, or no reasoning that can be switched."""
+    if template is not None and template not in (loaded.templates or ("default",)):
+        names = ", ".join(loaded.templates) or "none"
+        why = f"The chat templates of {loaded.name}: {names}."
+        raise UserError(f"There is no chat template {template!r}.", why, "Name one of them, or leave --template out.")
+    if reasoning is not None and not loaded.switches_reasoning:
+        why = f"The chat template of {loaded.name} has no switch for it."
+        raise UserError("Reasoning cannot be switched.", why, "Leave --reasoning out, or choose another model.")
+
+
+@contextmanager
+def opened(session: Session, name: str | None, documents: Sequence[Document]) -> Iterator[Conversation]:
+    """The conversation of that name, or a new one, with the documents attached. A new one in which nothing was asked,
+    because the question was refused, is removed again."""
+    workspace = session.workspace
+    found = workspace.conversations.find(name) if name else None
+    conversation = found or workspace.new_conversation(name or "")
+    try:
+        for document in documents:
+            conversation = workspace.attach(conversation.id, int(document.id))
+        yield conversation
+    finally:
+        if found is None and not workspace.conversations.messages(conversation.id):
+            workspace.trash(conversation.id)
+            workspace.purge(conversation.id)
+
+
+def choose_scope(session: Session, conversation: Conversation, options: Namespace) -> Conversation:
+    """What --pages, --chapter, --collection and --everywhere say; it is kept for later questions."""
+    workspace = session.workspace
+    if options.everywhere:
+        return workspace.set_scope(conversation.id, None)
+    if options.collection:
+        name = workspace.library.collection(options.collection).name
+        return workspace.set_scope(conversation.id, Scope(name, collection=name))
+    if not options.pages and not options.chapter:
+        return conversation
+    if len(conversation.documents) != 1:
+        raise UserError(
+            "It is not clear which document is meant.",
+            f"The conversation has {len(conversation.documents)} documents; pages and chapters belong to one.",
+            "Name one FILE, or ask about the pages in a conversation of its own.",
+        )
+    (document,) = conversation.document_ids
+    scopes = workspace.scopes
+    scope = scopes.by_pages(document, options.pages) if options.pages else scopes.by_chapter(document, options.chapter)
+    return workspace.set_scope(conversation.id, scope)

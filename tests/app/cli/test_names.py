@@ -1,0 +1,127 @@
+"""Conversations by name: what is taken, what names several, what a refused question leaves behind."""
+
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.core.conversations import ConversationStore
+from assets import sample_pdf
+from engine.messages import Tokens
+from tests.rag import pdf_files
+
+MODEL = Path(__file__).parents[2] / "data" / "models" / "type-dense-q4_1.gguf"
+
+
+@contextmanager
+def store_of(pagekeep):
+    pagekeep.home.mkdir(exist_ok=True)
+    (pagekeep.home / "data").mkdir(exist_ok=True)
+    with closing(ConversationStore(pagekeep.home / "data" / "conversations.db")) as store:
+        yield store
+
+
+@pytest.fixture
+def two(pagekeep) -> tuple[str, str]:
+    """Ids of two conversations of one name."""
+    with store_of(pagekeep) as store:
+        return store.create("X").id, store.create("X").id
+
+
+def test_a_name_of_several_is_refused_with_their_ids(pagekeep, two: tuple[str, str]) -> None:
+    for command in (("chat", "show", "X"), ("cache", "show", "X"), ("cache", "export", "X", pagekeep.home / "x")):
+        why = pagekeep(*command, "--json").error["why"]
+        assert all(name[:8] in why for name in two)
+    assert all(name[:8] in pagekeep("chat", "ls").out for name in two)
+    assert pagekeep("chat", "rename", two[0][:8], "Y", "--json").json == {"id": two[0], "title": "Y"}
+    assert pagekeep("chat", "show", "X", "--json").json == {"messages": []}
+
+
+def test_a_taken_name_is_refused(pagekeep) -> None:
+    with store_of(pagekeep) as store:
+        store.create("X")
+        store.create("Y")
+    for command in (("fork", "X", "--name", "X"), ("fork", "Y", "--name", "X"), ("rename", "Y", " X ")):
+        assert "taken" in pagekeep("chat", *command, "--json").error["what"]
+    assert pagekeep("chat", "rename", "X", "X", "--json").json["title"] == "X"
+    assert [pagekeep("chat", "fork", "X", "--json").json["title"] for _ in range(2)] == ["X (fork)", "X (fork 2)"]
+
+
+def test_a_deleted_conversation_is_in_the_trash(pagekeep) -> None:
+    with store_of(pagekeep) as store:
+        made = store.create("X").id
+    assert pagekeep("chat", "delete", "X", "--json").json == {"id": made, "title": "X"}
+    with store_of(pagekeep) as store:
+        assert store.list() == ()
+        assert [c.id for c in store.list(trashed=True)] == [made]
+
+
+def test_cache_says_truly_that_nothing_is_kept(pagekeep) -> None:
+    with store_of(pagekeep) as store:
+        store.create("X")
+    for command in (("show", "X"), ("diff", "X", "X"), ("export", "X", pagekeep.home / "x"), ("pin", "X")):
+        error = pagekeep("cache", *command, "--json").error
+        assert error["what"] == "Nothing is kept of 'X'."
+    assert "no such conversation" in pagekeep("cache", "show", "Z", "--json").error["what"]
+
+
+@pytest.mark.parametrize(
+    ("refused", "told"),
+    [
+        (("--pages", "900-901"), "900"),
+        (("--collection", "none"), "none"),
+        (("--ctx", "10"), "context"),
+        (("--template", "zz"), "'zz'"),
+        (("--reasoning", "on"), "Reasoning cannot be switched"),
+        (("--conversation", " "), "--conversation is empty"),
+    ],
+)
+def test_a_refused_question_leaves_no_conversation(pagekeep, tmp_path: Path, refused, told: str) -> None:
+    book = pdf_files.write_pdf(tmp_path / "b.pdf", pdf_files.book(2))
+    error = pagekeep("ask", book, "-q", "What?", "--model", MODEL, "--max-tokens", 1, *refused, "--json").error
+    assert told in error["what"] + error["why"]
+    with store_of(pagekeep) as store:
+        assert (*store.list(), *store.list(trashed=True)) == ()
+
+
+def test_good_files_are_taken_and_bad_ones_listed(pagekeep, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.pdf"
+    bad.write_bytes(b"no PDF")
+    good = pdf_files.write_pdf(tmp_path / "b.pdf", pdf_files.book(2))
+    command = ("index", "add", sample_pdf(), bad, tmp_path / "gone.pdf", good, "--words-only")
+    done = pagekeep(*command, "--json")
+    assert done.status == 2
+    assert [d["document"] for d in done.json["documents"]] == ["pagekeep-sample.pdf", "b.pdf"]
+    assert [f["file"] for f in done.json["failed"]] == [str(bad), str(tmp_path / "gone.pdf")]
+    assert all(f["what"] and f["next"] for f in done.json["failed"])
+    again = pagekeep(*command)
+    assert (again.status, again.err.count("Not taken: ")) == (2, 2)
+
+
+def test_a_removed_document_comes_back_with_its_file(pagekeep) -> None:
+    pagekeep("index", "add", sample_pdf(), "--words-only")
+    refused = pagekeep("index", "remove", sample_pdf(), "gone.pdf", "--json")
+    assert "gone.pdf" in str(refused.error)
+    assert len(pagekeep("index", "ls", "--json").json["documents"]) == 1
+    assert pagekeep("index", "remove", "pagekeep-sample.pdf", "--json").json == {"removed": ["pagekeep-sample.pdf"]}
+    assert pagekeep("index", "ls", "--json").json["documents"] == []
+    assert pagekeep("index", "add", sample_pdf(), "--words-only", "--json").status == 0
+    assert len(pagekeep("index", "ls", "--json").json["documents"]) == 1
+
+
+def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
+    with store_of(pagekeep) as store:
+        talk = store.create("X").id
+        asked = [store.append(talk, "user", text, Tokens()) for text in ("one", "two")]
+    assert pagekeep("chat", "undo", "X", "--json").error["why"] == "Nothing was removed here."
+    done = pagekeep("chat", "trim", "X", "--at", 1)
+    assert "until you ask something" in done.out
+    with store_of(pagekeep) as store:
+        assert [m.id for m in store.messages(talk)] == [asked[0].id]
+        store.append(talk, "user", "three", Tokens())
+    assert "Something was asked since" in pagekeep("chat", "undo", "X", "--json").error["why"]
+
+
+def test_wide_numbers_of_a_plan_stay_apart(pagekeep) -> None:
+    lines = pagekeep("model", "plan", MODEL, "--ctx", 999_999_999_999).out.splitlines()
+    assert len(lines[2].split()) == 5
