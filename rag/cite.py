@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rag.evidence import Evidence, Evidences
@@ -20,23 +20,29 @@ if TYPE_CHECKING:
 
 MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\](?!\()")
 QUOTED = re.compile(r"\"([^\"\n]{12,})\"|“([^”]{12,})”|«([^»]{12,})»|„([^“”]{12,})[“”]")
+ENDED = re.compile(r"[.!?…:;。！？][*_\"'”’»)\]\s]*$")
 SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the answer, the numbers it is marked with (and where), and its quotes."""
+    """A sentence of the answer, the numbers it is marked with (and where), and its quotes. `whole`: not cut off."""
 
     span: Span
     markers: tuple[tuple[int, Span], ...]
     quotes: tuple[Span, ...]
+    whole: bool = True
 
 
-def cite(answer: str, passages: Sequence[Passage] | Mapping[int, Passage], library: Library) -> list[Citation]:
+def cite(
+    answer: str, passages: Sequence[Passage] | Mapping[int, Passage], library: Library, cut: bool = False
+) -> list[Citation]:
     """Citations in the order of the answer.
 
     Args:
         passages: what the prompt held: a sequence for the ids [1], [2] and so on, or a mapping from ids.
+        cut: the answer did not come to its end; a last sentence without an end may be copied, but is not
+            matched by its content words (with a marker: only by as many as a sentence without one needs).
 
     An answer sentence with no marker gets at most one citation per quote, or one in all; below a threshold of
     agreement none. Invented markers, and marked sentences that their passage does not bear out, are "not_found".
@@ -44,7 +50,10 @@ def cite(answer: str, passages: Sequence[Passage] | Mapping[int, Passage], libra
     numbered = dict(passages) if isinstance(passages, Mapping) else dict(enumerate(passages, 1))
     evidences = Evidences({number: passage.text for number, passage in numbered.items()})
     checker = _Checker(answer, numbered, evidences, library)
-    return [citation for claim in claims(answer) for citation in checker.check(claim)]
+    found = claims(answer)
+    if cut and found and not ENDED.search(answer, *found[-1].span):
+        found[-1] = replace(found[-1], whole=False)
+    return [citation for claim in found for citation in checker.check(claim)]
 
 
 def claims(answer: str) -> list[Claim]:
@@ -91,7 +100,7 @@ class _Checker:
         for number in known:
             evidence = self._best(claim, [number], marked=True)
             supported = supported or bool(evidence)
-            yield from evidence or [self._not_found(number, claim.span)]
+            yield from evidence or ([self._not_found(number, claim.span)] if claim.whole else [])
         if not supported:
             yield from self._best(claim, [number for number in self.passages if number not in known], marked=False)
 
@@ -101,7 +110,10 @@ class _Checker:
         found = [self._citation(span[0], evidence) for span, evidence in quoted if evidence]
         if found:
             return found
-        evidence = self.evidences.best(self._text(claim.span), numbers, marked)
+        text = self._text(claim.span)
+        evidence = self.evidences.copied(text, numbers)
+        if evidence is None and (marked or claim.whole):
+            evidence = self.evidences.agreeing(text, numbers, marked and claim.whole)
         return [self._citation(claim.span[0], evidence)] if evidence else []
 
     def _text(self, span: Span) -> str:

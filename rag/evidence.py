@@ -21,6 +21,7 @@ COPIED_CONTENT = 3  # of them that are no stop words
 ALTERED_RATIO = 0.75
 AGREEMENT = 0.6  # of the weight of the content words
 SHARED_WORDS = 3
+LEAST_CONTENT = 5  # content words of a sentence that names no passage and no number
 SHORT_AGREEMENT = 0.75  # for sentences that share only two, or only one with the passage they are marked with
 LOOKED_AT = 8  # passages compared word by word
 ENOUGH_ALONE = 0.9  # a sentence with this part of what two give is cited alone
@@ -105,14 +106,6 @@ class Evidences:
         self._sources = {number: Source(text) for number, text in texts.items()}
         self._frequency = Counter(s for source in self._sources.values() for s in source.stems)
 
-    def best(self, claim: str, numbers: Sequence[int], marked: bool) -> Evidence | None:
-        """The strongest evidence for a sentence: a copy before a near copy before agreement.
-
-        Args:
-            marked: the sentence names these passages itself; then it may agree in a single word ("640x480 [4]").
-        """
-        return self.copied(claim, numbers) or self.agreeing(claim, numbers, marked)
-
     def copied(self, claim: str, numbers: Sequence[int]) -> Evidence | None:
         """A part of at least six words that stands in a passage verbatim, else nearly."""
         words = Words.of(claim)
@@ -125,10 +118,16 @@ class Evidences:
         return whole if whole and (run is None or whole.strength > run.strength) else run
 
     def agreeing(self, claim: str, numbers: Sequence[int], marked: bool = False) -> Evidence | None:
-        """The one or two neighbouring sentences that share most of the claim's content words and all its numbers."""
-        if claim.rstrip().endswith("?"):
-            return None
+        """The one or two neighbouring sentences that share most of the claim's content words and all its numbers.
+
+        Args:
+            marked: the sentence names these passages itself; then it may agree in a single word ("640x480 [4]").
+                Without that, less than five content words say too little, unless a number is among them.
+        """
         words = Words.of(claim)
+        telling = marked or NUMBER.search(claim) or sum(1 for s in words.stems if s) >= LEAST_CONTENT
+        if not telling or claim.rstrip().endswith("?"):
+            return None
         near = self._nearest(words, numbers)
         found = [
             e for number in near for e in self._agreements(claim, words, number, 1 if marked else SHARED_WORDS - 1)

@@ -42,14 +42,20 @@ def passages_by_marker(messages: Sequence[Message], texts: DocumentTexts) -> dic
     return dict(sorted(found.items()))
 
 
-def cite_answer(answer: str, numbered: dict[int, Passage], library: Library) -> tuple[StoredCitation, ...]:
-    """What stands behind the answer. A fault here is logged and costs the citations, never the answer."""
+def cite_answer(
+    answer: str, numbered: dict[int, Passage], library: Library, cut: bool = False
+) -> tuple[StoredCitation, ...]:
+    """What stands behind the answer. A fault here is logged and costs the citations, never the answer.
+
+    Args:
+        cut: the answer did not come to its end.
+    """
     from rag.context import cite
 
     if not numbered or not answer.strip():
         return ()
     try:
-        found = (_stored(citation) for citation in cite(answer, numbered, library))
+        found = (_stored(citation) for citation in cite(answer, numbered, library, cut))
         return tuple(_without_repeats(answer, found))
     except Exception as error:
         log.exception("citations failed: %s", as_user_error(error).what)

@@ -244,7 +244,8 @@ class TurnWork:
         """The stored answer with citations and report."""
         texts = self._with.planner.texts
         numbered = passages_by_marker(request.messages, texts)
-        citations = cite_answer(answer.text, numbered, self._with.library()) if numbered else ()
+        cut = finished.reason in ("length", "context", "cancelled")
+        citations = cite_answer(answer.text, numbered, self._with.library(), cut) if numbered else ()
         pages = coverage(request.messages, texts)
         name = request.model.name
         report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)

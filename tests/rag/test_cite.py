@@ -91,6 +91,25 @@ def test_what_the_text_does_not_say_gets_no_citation(library: Library, context: 
     assert cite(answer, context, library) == []
 
 
+@pytest.mark.parametrize("answer", ["This is a deleted conversation in the trash", "So, the trash can be restored."])
+def test_a_few_words_are_not_matched(library: Library, context: list[Passage], answer: str) -> None:
+    assert cite(answer, context, library) == []
+    assert [c.verified for c in cite(f"{answer} [1]", context, library)] == ["matched"]
+
+
+def test_a_sentence_that_was_cut_off_is_not_matched(library: Library, context: list[Passage]) -> None:
+    whole = "Deleted conversations stay restorable from the trash for 30 days."
+    fragment = whole.removesuffix(".")
+    assert len(cite(fragment, context, library)) == 1, "an answer that ended may go without its full stop"
+    assert cite(fragment, context, library, cut=True) == []
+    assert len(cite(whole, context, library, cut=True)) == 1
+    assert len(cite(f"{whole} {fragment}", context, library, cut=True)) == 1
+    assert len(cite(f"{fragment} [1]", context, library, cut=True)) == 1
+    assert cite("This is a deleted conversation in [1]", context, library, cut=True) == []
+    copied = "It is kept in the trash for 30 days and can be"
+    assert [c.verified for c in cite(copied, context, library, cut=True)] == ["exact"]
+
+
 def test_an_invented_marker_is_not_found(library: Library, context: list[Passage]) -> None:
     answer = "The library was founded in 1871 [7]."
     (citation,) = cite(answer, context, library)
