@@ -161,7 +161,7 @@ class Admission:
         reused = turn.kv.num_tokens
         memory = min(match.memory_tokens, reused)
         turn.reused = split_reused(memory, reused - memory, turn.request.shared_tokens)
-        turn.missing_reason = missing_reason or "not in cache"
+        turn.missing_reason = self._named(turn, missing_reason or "not in cache")
         self._note(turn)
         self._emit(
             TurnRestored(
@@ -172,6 +172,14 @@ class Admission:
                 self._rates.prefill_ms(reused),
             )
         )
+
+    def _named(self, turn: Turn, reason: str) -> str:
+        """Names the KV type in which the state was kept, where that is why it can't be used."""
+        reused = turn.reused.total
+        if reason != "not in cache" or reused >= turn.request.history_tokens or self._cache.disk is None:
+            return reason
+        kept = self._cache.disk.other_kv_type(turn.request.conversation, reused)
+        return f"kept as KV type {kept}" if kept else reason
 
     def _note(self, turn: Turn) -> None:
         difference = turn.difference()

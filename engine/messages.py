@@ -325,6 +325,7 @@ class ComputedRange:
     """Tokens that went through the model before the first new one, and why.
 
     reason: "new" | "not in cache" | "evicted" | "edited" | "last sampled" | "first token" | "damaged" |
+    "kept as KV type f16" (another than the one that runs) |
     "sliding window" (layers that look back a little are kept around some places only) | ...
     """
 

@@ -169,6 +169,9 @@ class DiskTier(Protocol):
     def forget(self, conversation: str, delete: bool) -> None:
         """Removes the head; `delete` also removes what no other conversation uses."""
 
+    def other_kv_type(self, conversation: str, tokens: int) -> str:
+        """The KV type in which the model kept more than `tokens` tokens of it, if that is another; or ""."""
+
     def heads(self) -> dict[str, Head]: ...
     def map(self, records: Sequence[DiskRecord]) -> list[npt.NDArray[np.uint8] | None]:
         """uint8 [record bytes] of each page straight from its file, read-only; None: it has to be read into memory.

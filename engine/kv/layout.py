@@ -131,6 +131,13 @@ class PageLayout:
         return f"{self.layout_id}|{self.page_tokens}|{layers}|{groups}"
 
 
+def kv_types_in(described: str) -> str:
+    """`f16`, or `q8/q4` for K and V, of the first layer in a text that `describe` made; "" where there is none."""
+    layers = described.split("|")[2:3]
+    types = layers[0].split(";")[0].split(",")[-2:] if layers else []
+    return "/".join(dict.fromkeys(types))
+
+
 def copy_rows(
     source: npt.NDArray[np.uint8],
     source_layout: PageLayout,

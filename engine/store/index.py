@@ -18,6 +18,7 @@ from pathlib import Path
 
 from engine.kv.disk import DiskRecord, Head, Location
 from engine.kv.keys import Key
+from engine.kv.layout import kv_types_in
 from engine.store.record import Kind
 from engine.store.rows import (
     HEAD_COLUMNS,
@@ -75,6 +76,7 @@ class Index:
         self._records: dict[bytes, DiskRecord] = {}  # those that were asked for
         self._heads: dict[str, Head] = {}
         self._version, self._last, self._removed = -1, 0, 0
+        self._name, self._types = name, kv_types_in(layout)
         self.model = _model_id(self._writer, fingerprint, name, layout)
         self.refresh()
 
@@ -149,6 +151,16 @@ class Index:
             query = "SELECT reason FROM gone WHERE model = ? AND key = ?"
             row = self._reader.execute(query, (self.model, key)).fetchone()
         return str(row[0]) if row else ""
+
+    def other_kv_type(self, conversation: str, tokens: int) -> str:
+        """The KV type in which the same model kept more than `tokens` tokens of it, if that is another; or ""."""
+        query = (
+            "SELECT layout FROM heads JOIN models ON models.id = heads.model WHERE conversation = ? AND model != ? "
+            "AND name = ? AND layout != '' AND heads.tokens > ? ORDER BY saved DESC"
+        )
+        with self._lock:
+            rows = self._reader.execute(query, (conversation, self.model, self._name, tokens)).fetchall()
+        return next((kind for row in rows if (kind := kv_types_in(row[0])) != self._types), "")
 
     def refresh(self) -> bool:
         """Takes over what was committed since; True if there was something."""

@@ -124,6 +124,9 @@ class KvStore:
     def gone(self, key: Key) -> str:
         return self._safely(lambda: self._index.gone(key), "")
 
+    def other_kv_type(self, conversation: str, tokens: int) -> str:
+        return self._safely(lambda: self._index.other_kv_type(conversation, tokens), "")
+
     def heads(self) -> dict[str, Head]:
         return self._index.heads()
 

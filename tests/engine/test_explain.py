@@ -79,6 +79,18 @@ def test_what_other_conversations_say_is_no_edit_of_this_one(model: Path, tmp_pa
     assert [entry.get("position") for entry in reused] == [None, None, None, None, 3]
 
 
+def test_state_of_another_kv_type_is_named(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    with Driver(model, tmp_path / "kv") as driver:
+        driver.run("1", "c", prompt(60))
+    with Driver(model, tmp_path / "kv", kv_type_k="q8", kv_type_v="q8") as driver:
+        first = driver.run("2", "c", prompt(60), history=60)
+        assert first.computed == (ComputedRange(60, "kept as KV type f16"),)
+        assert driver.run("3", "d", prompt(60, 7), history=60).computed == (ComputedRange(60, "not in cache"),)
+    with Driver(model, tmp_path / "kv", kv_type_k="q8", kv_type_v="f16") as driver:
+        both = driver.run("4", "c", prompt(60), history=60)
+        assert both.computed == (ComputedRange(60, "kept as KV type q8"),), "the one that was kept last"
+
+
 def test_a_damaged_page_is_no_edit(model: Path, tmp_path: Path) -> None:  # noqa: F811
     """The edit lies behind the page that could not be read: reuse did not end for it."""
     text, folder = prompt(700), tmp_path / "kv"
