@@ -189,11 +189,14 @@ def test_overflow_is_told_and_stores_nothing(pagekeep, book: Path, starter_model
     assert "tokens" in error["what"]
     assert "long.pdf" in error["why"]
     assert "--mode retrieve" in error["next"]
-    assert stored(pagekeep, "c") == ()
     store = ConversationStore(pagekeep.home / "data" / "conversations.db")
+    assert store.list() == (), "a new conversation in which nothing was asked is removed again"
+    store.create("c")
+    assert "--mode retrieve" in pagekeep(*command, "--model", starter_model, "--json").error["next"]
     found = store.find("c")
     store.close()
     assert found is not None
+    assert stored(pagekeep, "c") == ()
     assert found.mode == "auto", "a mode that failed is not kept"
 
 
