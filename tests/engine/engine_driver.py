@@ -91,7 +91,15 @@ class Driver:
         return self.result(turn)
 
     def wait_tokens(self, turn: str, count: int) -> None:
-        self.wait(lambda e: isinstance(e, TokenDelta) and e.turn == turn and self.deltas(turn) >= count)
+        """Until that many tokens were seen, or the turn ended before."""
+        ends = TokenDelta, TurnFinished, TurnFailed
+        self.wait(
+            lambda e: (
+                isinstance(e, ends)
+                and e.turn == turn
+                and (not isinstance(e, TokenDelta) or self.deltas(turn) >= count)
+            )
+        )
 
     def deltas(self, turn: str) -> int:
         return sum(isinstance(e, TokenDelta) and e.turn == turn and bool(e.ids) for e in self.events)
