@@ -83,7 +83,7 @@ class Child:
                 self.kill()
                 raise IntakeCancelled("The reader was stopped.")
             try:
-                return self._frames.get(timeout=POLL_SECONDS)
+                return self._frames.get(timeout=min(POLL_SECONDS, max(0.0, until - time.monotonic())))
             except queue.Empty:
                 continue
         return {"type": "stalled"}
