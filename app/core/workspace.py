@@ -438,7 +438,8 @@ class Workspace:
 
     # --- within -------------------------------------------------------------------------------------
     def _enlarge(self, conversation: ConversationId, text: str) -> None:
-        """Raises UserError where a larger context is not to be had. State is kept: it is the same in any context."""
+        """Raises UserError where a larger context is not to be had. State is kept, but for LongRoPE models:
+        there the other set of factors may count, and all is computed again."""
         others = [c for c in self._turns.running() if c != conversation]
         if others:
             why = "Another conversation is being answered, and the model has to be loaded again."

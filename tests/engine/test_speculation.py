@@ -1,4 +1,7 @@
-"""Drafts change how many steps an answer takes, and nothing else: text, tokens and KV are those of plain decoding."""
+"""Drafts change how many steps an answer takes, and nothing else: text, tokens and KV are those of plain decoding.
+
+Over 300 lines: every kind of model and of ending goes through the same comparison.
+"""
 
 from __future__ import annotations
 
