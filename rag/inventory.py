@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.scope import Chapter
+from rag.scope import Chapter, missing_page
 from rag.types import Document
 
 FILES = frozenset(("file", "files", "document", "documents", "pdf", "pdfs", "book", "books"))
@@ -59,6 +59,29 @@ def answer(question: str, entries: Sequence[Entry]) -> str | None:
     return "\n".join(_chapters(entry) for entry in meant)
 
 
+def no_such_page(question: str, labels: Sequence[tuple[str, Sequence[str]]]) -> str | None:
+    """What to say where a question names a page that none of the documents has; None: one has it, or none is named.
+
+    Args:
+        labels: names of the documents and the printed labels of their pages; none of one that is not read yet.
+    """
+    missing = [missing_page(question, pages) if pages else None for _, pages in labels]
+    if not missing or None in missing:
+        return None
+    lines = [f"There is no page {missing[0]}.", *(_labelled(name, pages) for name, pages in labels)]
+    return "\n".join(lines if len(labels) == 1 else [lines[0], *(f"- {line}" for line in lines[1:])])
+
+
+def _labelled(name: str, labels: Sequence[str]) -> str:
+    if len(labels) < 2:
+        return f"{name} has {_page_count(len(labels))}."
+    return f"{name} has {_page_count(len(labels))}, {labels[0]} to {labels[-1]}."
+
+
+def _page_count(count: int) -> str:
+    return f"{count:,} {'page' if count == 1 else 'pages'}"
+
+
 def _named(question: str, entries: Sequence[Entry]) -> list[Entry]:
     """Entries whose name (without its ending) the question has."""
     folded = question.casefold()
@@ -74,7 +97,7 @@ def _files(entries: Sequence[Entry]) -> str:
 def _pages(document: Document) -> str:
     unread = len(document.unreadable_pages)
     note = f", {unread:,} of them could not be read" if unread else ""
-    return f"{document.name}: {document.pages:,} {'page' if document.pages == 1 else 'pages'}{note}"
+    return f"{document.name}: {_page_count(document.pages)}{note}"
 
 
 def _chapters(entry: Entry) -> str:

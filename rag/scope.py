@@ -117,6 +117,13 @@ def named_pages(question: str, labels: Sequence[str]) -> range | None:
     return range(first, last + 1)
 
 
+def missing_page(question: str, labels: Sequence[str]) -> str | None:
+    """The first page that a question names by its number and that is not there; None: all are, or it names none."""
+    numbers = (number for match in PAGES.finditer(question) for number in match.group("first", "last"))
+    missing = (number for number in numbers if number and number.isdigit() and _page(number, labels) is None)
+    return next(missing, None)
+
+
 def _page(name: str, labels: Sequence[str]) -> int | None:
     folded = [label.casefold() for label in labels]
     if name.casefold() in folded:

@@ -1,4 +1,5 @@
-"""Questions about the shelf itself ("how many files", "which chapters"), answered from the catalogue."""
+"""Questions about the shelf itself ("how many files", "which chapters"), answered from the catalogue; so are those
+about pages that are not there."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.core.conversations import ConversationStore
 from app.core.records import Message, PhaseTimes, TokenReport, TurnReport
 from engine.messages import ConversationId, Tokens
-from rag.inventory import Entry, answer
+from rag.inventory import Entry, answer, no_such_page
 from rag.scope import chapters
 from rag.types import DocumentId
 
@@ -31,6 +32,9 @@ def catalogue_answer(question: str, documents: Sequence[int], library: Library) 
         return None
     everything = library.documents()
     attached = [document for document in everything if int(document.id) in documents]
+    labels = [(document.name, library.page_labels(document.id)) for document in attached]
+    if (told := no_such_page(question, labels)) is not None:
+        return told
     chosen = everything if LIBRARY.search(question) or not attached else attached
     return answer(question, [_entry(document, library) for document in chosen])
 

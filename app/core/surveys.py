@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.citing import cite_answer
+from app.core.engine_events import Mailbox
 from app.core.errors import Cancelled, UserError
 from app.core.events import TurnDone, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.gate import ReadyModel
 from app.core.plans import Situation
 from app.core.prompt import Composed
 from app.core.reasoning import split_answer
-from app.core.records import Message, PhaseTimes, StoredCitation, TokenReport, TurnReport
+from app.core.records import Message, StoredCitation, TurnReport
 from app.core.segments import PromptFormat
 from app.core.survey_plan import (
     NOTE_TOKENS,
@@ -31,12 +32,12 @@ from app.core.survey_plan import (
     without_markers,
 )
 from app.core.survey_text import closing_text, models_words, shown_notes
+from app.core.totals import TurnTotals
 from app.core.turn_parts import RunningTurn, TurnServices
 from engine.messages import (
-    ComputedRange,
     ConversationId,
     DropState,
-    ReusedTokens,
+    PrefillProgress,
     Submit,
     Tokens,
     TurnFailed,
@@ -59,12 +60,7 @@ class Survey:
     plan: SurveyPlan
     answer: Message
     notes: dict[int, str]
-    prompt_tokens: int = 0
-    generated: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    prefill_ms: float = 0.0
-    decode_ms: float = 0.0
+    totals: TurnTotals = field(default_factory=TurnTotals)
     _borne_out: set[int] = field(default_factory=set)
     _begun: float = field(default_factory=time.monotonic)
     _at_start: int = 0
@@ -157,24 +153,24 @@ class Survey:
                 self.job.check()
                 self.services.engine().send(Submit(turn, self._state, composed.tokens, sampling))
                 self.job.submitted = turn
-            while True:
-                event = mailbox.get()
-                if isinstance(event, TurnFailed):
-                    raise UserError(event.what, event.why, event.next)
-                if isinstance(event, TurnFinished):
-                    return self._finished(event)
+            return self._finished(mailbox)
         finally:
             self.job.submitted = None
             self.services.events.close(turn)
 
-    def _finished(self, event: TurnFinished) -> str:
+    def _finished(self, mailbox: Mailbox) -> str:
+        read = 0
+        while True:
+            event = mailbox.get()
+            if isinstance(event, TurnFailed):
+                raise UserError(event.what, event.why, event.next)
+            if isinstance(event, PrefillProgress):
+                read = event.done
+            if isinstance(event, TurnFinished):
+                break
+        self.totals = self.totals.with_turn(event, read)
         if event.reason == "cancelled":
             raise Cancelled
-        self.prompt_tokens += event.prompt_tokens
-        self.generated += len(event.generated)
-        self.drafted, self.accepted = self.drafted + event.drafted, self.accepted + event.accepted
-        self.prefill_ms += event.timings.prefill
-        self.decode_ms += event.timings.decode
         return split_answer(event.text, self.model.reasons)[1].strip()
 
     # --- what came of it ------------------------------------------------------------------------------
@@ -226,9 +222,8 @@ class Survey:
         return Tokens.prompt([*ids, self.model.end_of_turn] if ended else ids)
 
     def _report(self, reason: str) -> TurnReport:
-        computed = (ComputedRange(self.prompt_tokens, "new"),) if self.prompt_tokens else ()
-        tokens = TokenReport(self.prompt_tokens, ReusedTokens(), computed, self.generated, self.drafted, self.accepted)
-        times = PhaseTimes(prefill=self.prefill_ms, decode=self.decode_ms)
+        """Of all runs: one that was stopped before counts as well."""
+        tokens, times = self.totals.tokens, self.totals.times
         return TurnReport(tokens, times, "survey", finish_reason=reason, model=self.model.name)
 
     def _phase(self) -> None:
@@ -271,7 +266,8 @@ def go_on_with_survey(
 ) -> WorkspaceEvent:
     """From the first part without a note."""
     notes = services.store().surveys.notes(answer.id)
-    return Survey(services, job, model, plan, answer, notes).run(question, continued=True)
+    totals = TurnTotals.of(answer.report)
+    return Survey(services, job, model, plan, answer, notes, totals).run(question, continued=True)
 
 
 def survey_of(services: TurnServices, answer: Message) -> SurveyPlan | None:

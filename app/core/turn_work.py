@@ -45,7 +45,7 @@ class TurnWork:
     def ask(
         self, job: RunningTurn, question: str, overflow: OverflowWay | None = None, survey: bool = False
     ) -> WorkspaceEvent:
-        """A question about the catalogue is answered from it, without the model."""
+        """A question about the catalogue, or about a page that is not there, is answered without the model."""
         if survey or self._surveys(job):
             return self._survey(job, question, rest=survey)
         attached = self._with.store().get(job.conversation).document_ids

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from rag import Document, Library
-from rag.inventory import Entry, answer, subject
+from rag.inventory import Entry, answer, no_such_page, subject
 from rag.scope import chapters
 
 NAMES = ["pagekeep-sample.pdf", "gap-ref.pdf"]
@@ -57,3 +57,35 @@ def test_chapters_and_pages_of_a_named_document(library: Library, sample: Docume
     assert answer("How many pages does second.pdf have?", shelf) == (
         "second.pdf: 520 pages, 2 of them could not be read"
     )
+
+
+BOOK = ("book.pdf", ["i", "ii", *map(str, range(1, 249))])
+LEAFLET = ("leaflet.pdf", ["1"])
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"),
+    [
+        ("What is on page 999?", "999"),
+        ("Compare page 3 and page 999.", "999"),
+        ("Summarise pages 240 to 260", "260"),
+        ("What is on page 0?", "0"),
+        ("What is on page 248?", None),
+        ("What is on page 250?", None),  # the file has so many
+        ("What does page ii say?", None),
+        ("How many pages mention 999 euros?", None),
+        ("Which page mix do they use?", None),
+    ],
+)
+def test_a_page_that_is_not_there(question: str, missing: str | None) -> None:
+    told = no_such_page(question, [BOOK])
+    expected = f"There is no page {missing}.\nbook.pdf has 250 pages, i to 248."
+    assert told == (expected if missing else None)
+
+
+def test_a_page_that_one_of_several_has_is_there() -> None:
+    assert no_such_page("What is on page 7?", [LEAFLET, BOOK]) is None
+    assert no_such_page("What is on page 7?", [LEAFLET, ("new.pdf", [])]) is None, "not read yet"
+    assert no_such_page("What is on page 7?", []) is None
+    told = no_such_page("What is on page 999?", [LEAFLET, BOOK])
+    assert told == "There is no page 999.\n- leaflet.pdf has 1 page.\n- book.pdf has 250 pages, i to 248."

@@ -74,6 +74,13 @@ def test_a_collection_is_searched_whoever_is_attached(library: Library, document
     assert Scopes(lambda: library).of(scope, "What?", []).documents == (document,)
 
 
+def test_a_page_that_is_not_there_is_told(library: Library, document: int) -> None:
+    told = catalogue_answer("What is on page 999?", [document], library)
+    assert told == "There is no page 999.\npagekeep-sample.pdf has 10 pages, i to 7."
+    assert catalogue_answer("What is on page 9?", [document], library) is None
+    assert catalogue_answer("What is on page 999?", [], library) is None, "no document, no claim"
+
+
 def test_the_catalogue_answers_for_the_conversation_or_the_library(library: Library, document: int) -> None:
     name = library.document(DocumentId(document)).name
     told = catalogue_answer("How many pages does it have?", [document], library)

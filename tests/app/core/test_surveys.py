@@ -1,6 +1,7 @@
 """Surveys: every part is read, notes are kept, a stop or an end of the process loses none."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,20 @@ def test_a_stop_keeps_the_notes_and_continuing_reads_the_rest(desk: Desk) -> Non
     assert done.state == "complete"
     assert done.text.startswith(first.text)
     assert len(desk.engine.submitted) - before == plan.steps - len(notes)
+
+
+def test_a_stop_in_the_first_part_still_tells_what_was_read(desk: Desk) -> None:
+    desk.engine.hold_after = 3
+    conversation = begin(desk)
+    while not desk.engine.submitted:
+        time.sleep(0.01)
+    desk.turns.cancel(desk.turns.running()[conversation])
+    stopped = desk.end_of_turn().message.report.tokens
+    assert (stopped.prompt, stopped.generated) == (len(desk.engine.submitted[0].tokens), 3)
+    desk.engine.hold_after = None
+    desk.turns.continue_answer(conversation)
+    done = desk.end_of_turn().message.report.tokens
+    assert done.prompt == sum(len(turn.tokens) for turn in desk.engine.submitted), "both runs"
 
 
 def test_after_the_process_ended_it_goes_on_from_what_was_stored(desk: Desk, tmp_path: Path, chat: Any) -> None:
