@@ -15,6 +15,7 @@ from app.core.errors import UserError
 from app.core.lookups import FoundPassage
 from app.core.records import Conversation, Message, StoredCitation
 from app.frame.dialogs import Dialogs
+from app.frame.elsewhere import Elsewhere
 from app.frame.menus import add_shortcuts, menu_button
 from app.frame.scopes import ScopeChooser
 from app.frame.state import WindowState, blob_of, text_of
@@ -55,6 +56,7 @@ class Window(QMainWindow):
         self.status = StatusBar(services)
         self.dialogs = Dialogs(services, self)
         self.scopes = ScopeChooser(services, self)
+        self.elsewhere = Elsewhere(services, self)
         self.tabs = QTabWidget()
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._sidebar = QSplitter(Qt.Orientation.Vertical)
@@ -63,11 +65,12 @@ class Window(QMainWindow):
         connect(self)
         add_shortcuts(self)
         self._restore_frame()
-        services.toasts.stay_above(self.chat.composer)
+        services.toasts.stay_above(self.chat.foot)
 
     # --- start ------------------------------------------------------------------------------------
     def start(self) -> None:
         """Reads lists and loads the model; called after the first paint."""
+        self.elsewhere.start()
         self.conversations.reload()
         self.library.reload()
         workspace = self.services.workspace
@@ -218,7 +221,7 @@ class Window(QMainWindow):
         """Who comes back from a terminal may have asked there."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow() and self._restored:
-            self.controller.look_again()
+            self.elsewhere.look()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.controller.leave()

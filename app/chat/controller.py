@@ -6,6 +6,7 @@ Over 300 lines: the one owner of which conversation is on the screen and what ru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
@@ -292,6 +293,8 @@ class ChatController(QObject):
         """What was read while another turn ran says nothing; a turn that begins or ends has it read again."""
         if not self._is_shown(found[0].id) or self._answering() != answering or answering == PENDING_ANSWER:
             return
+        if replace(found[0], updated=0.0, draft="") != replace(self.conversation, updated=0.0, draft=""):
+            self.put(found[0])
         transcript = self._panel.transcript
         shown, stored = (
             {message.id: message.text for message in some if message.id != answering}

@@ -60,6 +60,7 @@ class ChatPanel(QWidget):
         self._ways_shown: object = None
         self.composer.priced.connect(self._priced)
         self._middle = QStackedWidget()
+        self.foot = QWidget()  # cards and composer: what messages at the foot of the window stay above
         self._lay_out()
 
     def show_conversation(self, conversation: Conversation, documents: Sequence[tuple[int, str]]) -> None:
@@ -158,15 +159,19 @@ class ChatPanel(QWidget):
         self._notices.setContentsMargins(20, 0, 20, 4)
         self._ways_place = QVBoxLayout()
         self._ways_place.setContentsMargins(20, 0, 20, 4)
+        below = QVBoxLayout(self.foot)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(0)
+        below.addLayout(self._notices)
+        below.addLayout(self._ways_place)
+        below.addWidget(self.composer)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.header)
         layout.addWidget(self.offer_place)
         layout.addWidget(self._middle, 1)
-        layout.addLayout(self._notices)
-        layout.addLayout(self._ways_place)
-        layout.addWidget(self.composer)
+        layout.addWidget(self.foot)
 
 
 def _empty(place: QVBoxLayout) -> None:

@@ -20,6 +20,7 @@ from app.cli.console import Console
 from app.core.conversations import ConversationStore
 from app.core.errors import UserError
 from app.core.explain import Decoder, explained
+from app.core.imported import imported_names, note_imported
 from app.core.kept import documents_of
 from app.core.log_words import log_time, log_words
 from app.core.naming import conversation_called
@@ -51,9 +52,11 @@ def _title(titles: dict[str, str], conversation: str) -> str:
 
 
 def _named(paths: Paths, wanted: str, kept: Iterable[str] = ()) -> str:
-    """The conversation whose id or title is given; `kept`: names among which a document read ahead may be."""
+    """The conversation whose id or title is given, or what was imported under that name; `kept`: names among which a
+    document read ahead may be."""
     titles = _titles(paths, kept)
     by_title = [name for name, title in titles.items() if title == wanted and documents_of(name)]
+    by_title += [state for state, name in imported_names(paths.cache).items() if name == wanted]
     found = _conversation(paths, wanted)
     return found.id if found else by_title[0] if by_title else wanted
 
@@ -72,14 +75,16 @@ def _kept(tools: StoreTools, paths: Paths, wanted: str) -> str:
 
 
 def _titles(paths: Paths, kept: Iterable[str] = ()) -> dict[str, str]:
-    """Of conversations, and of those of `kept` that are documents read ahead: such have a state of their own."""
+    """Of conversations, of imported states, and of those of `kept` that are documents read ahead: such have a state of
+    their own."""
     ahead = {state: documents for state in kept if (documents := documents_of(state))}
     names = document_names(paths) if ahead else {}
     shown = {
         state: ", ".join(names.get(document, f"document {document}, deleted") for document in documents)
         for state, documents in ahead.items()
     }
-    return {**_conversations(paths), **{state: f"{name} (read ahead)" for state, name in shown.items()}}
+    imported = {state: f"{name} (imported, no conversation)" for state, name in imported_names(paths.cache).items()}
+    return {**imported, **_conversations(paths), **{state: f"{name} (read ahead)" for state, name in shown.items()}}
 
 
 def document_names(paths: Paths) -> dict[int, str]:
@@ -209,9 +214,14 @@ def _export(tools: StoreTools, paths: Paths, console: Console, options: Namespac
 
 
 def _import(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    moved = tools.import_state(Path(options.file))
-    console.result(asdict(moved))
+    moved, name = tools.import_state(Path(options.file)), Path(options.file).stem
+    here = _conversations(paths).get(moved.conversation)
+    if here is None:
+        note_imported(paths.cache, moved.conversation, name, tools.names())
+    console.result({**asdict(moved), "name": here or name})
     console.text(f"{moved.tokens:,} tokens, {moved.new} of {moved.records} records were new")
+    if here is None:
+        console.text(f"Kept as “{name}”; what begins with the same tokens (its documents) is not read again.")
 
 
 def _pin(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:

@@ -74,8 +74,6 @@ def _undo(session: Session, console: Console, options: Namespace) -> None:
 
 def _rename(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
-    others = [c for c in session.workspace.conversations.list() if c.id != conversation.id]
-    check_free(others, options.name)
     renamed = session.workspace.rename(conversation.id, options.name)
     console.result({"id": renamed.id, "title": renamed.title})
     console.text(f"It is called “{renamed.title}” now.")
@@ -86,7 +84,7 @@ def _delete(session: Session, console: Console, options: Namespace) -> None:
     with session.workspace.conversations.lease(conversation.id):  # another process may be answering it
         session.workspace.trash(conversation.id)
     console.result({"id": conversation.id, "title": conversation.title})
-    console.text(f"“{conversation.title}” is in the trash; the window can take it out again.")
+    console.text(f"“{conversation.title}” is in the trash. Back again: pagekeep trash restore '{conversation.title}'")
 
 
 def _told(console: Console, revised: Revised, title: str) -> None:

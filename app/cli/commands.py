@@ -18,6 +18,7 @@ MODULES = {
     "index": "app.cli.index",
     "cache": "app.cli.cache",
     "chat": "app.cli.chat",
+    "trash": "app.cli.trash",
     "model": "app.cli.model",
     "bench": "app.cli.bench",
 }

@@ -68,6 +68,10 @@ class ConversationStore:
     def close(self) -> None:
         self._database.close()
 
+    def changes_elsewhere(self) -> int:
+        """A number that is another one after another process has changed something."""
+        return self._database.changes_elsewhere()
+
     # --- conversations ------------------------------------------------------------------------------
     def create(
         self, title: str = "", documents: Sequence[int] = (), mode: Mode = "auto", instructions: str = ""

@@ -73,6 +73,11 @@ class MigratedDatabase:
         with self._lock, self._telling():
             yield self.db
 
+    def changes_elsewhere(self) -> int:
+        """A number that is another one after any other connection, of this or another process, has written."""
+        with self.reading() as db:
+            return int(db.conn.execute("PRAGMA data_version").fetchone()[0])
+
     def close(self) -> None:
         with self._lock:
             self.db.close()

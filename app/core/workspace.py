@@ -39,6 +39,7 @@ from app.core.imports import Imports
 from app.core.jobs import Job, JobThread
 from app.core.kept import documents_of, forget_kept, shelf_state
 from app.core.lookups import Lookup, Scope
+from app.core.naming import check_free
 from app.core.overflow import way_named, ways_out
 from app.core.paths import Paths
 from app.core.planning import Planner
@@ -218,6 +219,8 @@ class Workspace:
         return self._changed(self.conversations.create(title, documents))
 
     def rename(self, conversation: ConversationId, title: str) -> Conversation:
+        """Raises UserError when another conversation has that title."""
+        check_free((c for c in self.conversations.list() if c.id != conversation), title)
         return self._changed(self.conversations.rename(conversation, title))
 
     def attach(self, conversation: ConversationId, document: int) -> Conversation:

@@ -2,9 +2,9 @@
 
     python tests/bench/kv_types.py MODEL.gguf TEXT.txt [--tokens 8192] [--threads 1] [--types q8,q8 q8,q4 ...]
 
-The text is read once per pair of types (K,V); judged are whole chunks of 256 positions, every second one of the second
-half. Each pair is compared with f16 K and V, and with f32: f16 against f32 is the floor below which no difference to f16
-says anything.
+The text is read once per pair of types (K,V); judged are whole chunks of 256 positions, every second one of the
+second half. Each pair is compared with f16 K and V, and with f32: f16 against f32 is the floor below which no
+difference to f16 says anything.
 """
 
 from __future__ import annotations

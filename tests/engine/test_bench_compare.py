@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.parser import PEERS as NAMED
+from app.cli.parser_models import PEERS as NAMED
 from engine import bench_peers
 from engine.bench_compare import PEERS, Comparison, Lengths, Rates, Spread, peer_source, run_pagekeep, run_peer
 from engine.errors import EngineError

@@ -120,6 +120,11 @@ class ConversationsPanel(QWidget):
         for conversation in self.rows.all()[:STATES_AT_START]:
             self._services.tasks.read(lambda id=conversation.id: workspace.request_state(id), None, _ignore)
 
+    def show_stored(self, conversations: Sequence[Conversation]) -> None:
+        """The list as another process left it; what a search found stays on the screen."""
+        if not self.search.text().strip() and list(conversations) != self.rows.all():
+            self._show_list(conversations)
+
     def _show_list(self, conversations: Sequence[Conversation]) -> None:
         self.rows.show_list(conversations)
         self._show_nothing(False)

@@ -82,6 +82,13 @@ def test_rename_is_stored(panel: ConversationsPanel, qtbot: QtBot, services: Ser
         panel.rename()
     qtbot.waitUntil(lambda: "Port fees" in titles(panel))
     assert "Port fees" in [c.title for c in services.workspace.conversations.list()]
+    with (
+        patch("app.chat.conversations.rename.QInputDialog.getText", return_value=("Orchard care", True)),
+        qtbot.waitSignal(services.tasks.failed) as told,
+    ):
+        panel.rename()
+    assert told.args[0].what == "The name is taken."
+    assert "Port fees" in titles(panel)
 
 
 @pytest.mark.parametrize(

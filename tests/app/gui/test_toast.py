@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from app.chat.overflow import OverflowCard
+from app.chat.panel import ChatPanel
+from app.core.errors import UserError
+from app.services import Services
+from app.widgets.cards import ErrorCard
 from app.widgets.theme import Theme
 from app.widgets.toast import Toasts
+from engine.overflow import OverflowOption
 
 
 @pytest.fixture
@@ -50,3 +57,23 @@ def test_toast_is_as_large_as_its_text(toasts: Toasts, qtbot: QtBot) -> None:
     assert toasts._action.width() < 90
     assert toasts._text.height() < 2 * toasts._text.fontMetrics().lineSpacing()
     assert toasts.width() < 420
+
+
+def test_toasts_stay_above_cards(qtbot: QtBot, services: Services) -> None:
+    panel = ChatPanel(services)
+    toasts = Toasts(panel)
+    qtbot.addWidget(panel)
+    panel.resize(700, 700)
+    panel.show()
+    toasts.stay_above(panel.foot)
+    panel.show_error(UserError("The answer failed.", "The disk is full.", "Make room."))
+    panel.show_ways(100, [OverflowOption("recompute", (0, 10), 1, 100, 90, 3.0, True)], True)
+    toasts.say("Something happened.")
+    qtbot.wait(20)
+    cards = panel.findChildren(ErrorCard) + panel.findChildren(OverflowCard)
+    assert len(cards) == 2
+    box = QRect(toasts.mapToGlobal(QPoint()), toasts.size())
+    assert not any(box.intersects(QRect(card.mapToGlobal(QPoint()), card.size())) for card in cards)
+    above = toasts.y()
+    panel.clear_ways()
+    qtbot.waitUntil(lambda: toasts.y() > above)

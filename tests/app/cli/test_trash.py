@@ -1,0 +1,59 @@
+"""The trash, and states that came from another home, on the command line."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.core.conversations import ConversationStore
+from assets import sample_pdf
+from engine.store.tools import StoreTools
+from tests.engine.kv.small import PAGE, small_layout
+from tests.engine.store.opened import Opened, tokens_of
+
+
+@pytest.fixture
+def full(pagekeep):
+    """A home with a document and two conversations of one name in the trash."""
+    pagekeep("index", "add", sample_pdf(), "--words-only")
+    pagekeep("index", "remove", "pagekeep-sample.pdf")
+    with closing(ConversationStore(pagekeep.home / "data" / "conversations.db")) as store:
+        for _ in range(2):
+            store.trash(store.create("Trip").id)
+    return pagekeep
+
+
+def test_what_is_in_the_trash_comes_back_by_name(full) -> None:
+    listed = full("trash", "ls", "--json").json
+    assert [c["title"] for c in listed["conversations"]] == ["Trip", "Trip"]
+    assert [d["document"] for d in listed["documents"]] == ["pagekeep-sample.pdf"]
+    first, second = (c["id"] for c in listed["conversations"])
+    assert first[:8] in full("trash", "restore", "Trip", "--json").error["why"]
+    assert "nothing.pdf" in full("trash", "restore", first, "nothing.pdf", "--json").error["why"]
+    full("trash", "restore", first, "pagekeep-sample.pdf")
+    assert [c["id"] for c in full("chat", "ls", "--json").json["conversations"]] == [first]
+    assert [d["document"] for d in full("index", "ls", "--json").json["documents"]] == ["pagekeep-sample.pdf"]
+    assert full("trash", "ls").out.split() == [second[:8], "Trip", "conversation"]
+
+
+def test_the_trash_is_emptied_in_part_and_wholly(full) -> None:
+    first = full("trash", "ls", "--json").json["conversations"][0]["id"]
+    assert "gone for good" in full("trash", "empty", first[:8]).out
+    left = full("trash", "empty", "--json").json
+    assert (len(left["conversations"]), len(left["documents"])) == (1, 1)
+    assert full("trash", "ls").out == full("trash", "empty").out == "The trash is empty.\n"
+
+
+def test_an_imported_state_bears_the_name_of_its_file(pagekeep, tmp_path: Path) -> None:
+    with Opened(tmp_path / "there", small_layout()) as opened:
+        opened.converse("some id", tokens_of(range(3 * PAGE))).release()
+    with StoreTools(tmp_path / "there") as tools:
+        tools.export_state("some id", tmp_path / "trip.state")
+    taken = pagekeep("cache", "import", tmp_path / "trip.state", "--json").json
+    assert (taken["conversation"], taken["name"], taken["tokens"]) == ("some id", "trip", 3 * PAGE)
+    assert "trip (imported, no conversation)" in pagekeep("cache", "ls").out
+    assert pagekeep("cache", "show", "trip", "--json").json["conversation"] == "some id"
+    shutil.copy(tmp_path / "trip.state", tmp_path / "later.state")
+    pagekeep("cache", "import", tmp_path / "later.state")
+    assert "later (imported" in pagekeep("cache", "ls").out
