@@ -45,27 +45,56 @@ class Admission:
         restore = self._cache.begin_restore(match)
         turn.restore, turn.match = restore, match
         turn.phase = Phase.RESTORING
-        self.poll(turn)
 
-    def poll(self, turn: Turn) -> None:
-        """Takes a restore that is through; the turn can then compute."""
+    def poll(self, turn: Turn, alone: bool) -> None:
+        """Lets a turn compute once its restore is through; one that is alone while it is still being checked."""
         restore, match = turn.restore, turn.match
         assert restore is not None
         assert match is not None
-        if not restore.done():
+        if not (restore.done() or (self._may_be_early(turn, alone) and restore.usable())):
             return
-        turn.restore = None
-        turn.sequence = restore.take()
-        restored_bytes = turn.sequence.bytes_read
+        turn.sequence = restore.begin()
+        if restore.done():
+            self._confirm(turn)
         turn.clock.restore = now_ms() - turn.clock.submitted - turn.clock.queue
         if turn.removing:
             self._remove(turn, turn.removing)
-        turn.bytes_read = restored_bytes
         turn.kv.anchors = (turn.request.shared_tokens, turn.request.history_tokens, match.parted)
         turn.approximate = turn.kv.approximate
-        self._rates.saw_restore(turn.bytes_read, turn.clock.restore)
         self._account(turn, match, restore.failed or match.missing_reason)
         turn.phase = Phase.PREFILL
+
+    def wait(self, turn: Turn, alone: bool, seconds: float) -> None:
+        """Until the turn's restore lets it compute, or that long."""
+        assert turn.restore is not None
+        early = self._may_be_early(turn, alone)
+        turn.restore.wait_usable(seconds) if early else turn.restore.wait(seconds)
+
+    def _may_be_early(self, turn: Turn, alone: bool) -> bool:
+        """Others would have to wait for its checks too; and what is moved must have been checked."""
+        return alone and turn.removing is None
+
+    def sound(self, turn: Turn) -> bool:
+        """Waits until all is checked that the turn's KV came from. False: a part of it was damaged or lost, and its
+        sequence was cut there: what was computed on it does not count, and the rest is computed again."""
+        restore, match = turn.restore, turn.match
+        whole = restore is None or self._confirm(turn)
+        if restore is not None and match is not None and not whole:
+            self._account(turn, match, restore.failed)
+        if self._cache.sound(turn.kv):
+            return whole
+        turn.phase = Phase.PREFILL
+        return False
+
+    def _confirm(self, turn: Turn) -> bool:
+        restore, turn.restore = turn.restore, None
+        assert restore is not None
+        restore.wait()
+        whole = restore.confirm()
+        turn.bytes_read = restore.bytes_read
+        turn.clock.check = now_ms() - turn.clock.submitted - turn.clock.queue
+        self._rates.saw_restore(restore.bytes_read, restore.seconds * 1e3)
+        return whole
 
     def _find(self, turn: Turn) -> PrefixMatch:
         """What is computed of the prompt; or of what it was before a removal, where more of that can be used."""
@@ -106,13 +135,13 @@ class Admission:
 
     def may_compute(self, turn: Turn) -> bool:
         """Takes over pages another turn has computed meanwhile; False while one computes the page needed next."""
-        turn.shared_late += self._cache.adopt(turn.kv, turn.prompt)
-        key = self._cache.next_key(turn.kv, turn.prompt)
+        turn.shared_late += self._cache.adopt(turn.kv, turn.wanted)
+        key = self._cache.next_key(turn.kv, turn.wanted)
         return key is None or self._cache.claims.claim(key, turn.request.turn)
 
     def kept_hidden(self, turn: Turn) -> npt.NDArray[np.float32] | None:
         """The final hidden vector [channels] where the whole prompt is cached and its end was kept."""
-        complete = turn.kv.num_tokens == len(turn.prompt)
+        complete = turn.kv.num_tokens == len(turn.prompt) and not turn.generated
         return turn.kv.hidden if complete else None
 
     def keep_prompt_end(self, turn: Turn, hidden: npt.NDArray[np.float32]) -> None:

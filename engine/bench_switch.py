@@ -44,10 +44,12 @@ class SwitchFigures:
         prefill_ms: computing all of it once.
         ram_switch_ms: from the question to the state being ready, nothing else running (median);
             ram_switch_busy_ms: while another conversation computes its prompt (the longest of several).
-        disk_restore_ms: reading and verifying it in a new process, files cached by the system;
+        disk_restore_ms: until its state can be computed with in a new process, files cached by the system;
+            disk_checked_ms: until all of it was verified (beside the first step, whose result waits for that);
             disk_first_token_ms: from the question to the first token there; question_prefill_ms: the part
             of it that the question's own tokens take; return_ratio: of it to a prefill of everything.
-        cold_restore_ms, cold_read_mb_s: the same with nothing cached; disk_mb_s: plain reading of the same files.
+        cold_restore_ms, cold_checked_ms, cold_first_token_ms: the same with nothing cached; cold_read_mb_s: until all
+            was read and verified; disk_mb_s: plain reading of the same files.
         bytes_written_ratio: of a turn, to its new KV and one tail record (the worst of several turns).
         shared_ratio: bytes of a document's pages after ten conversations to those after one, on disk or in
             memory, whichever is larger.
@@ -63,10 +65,13 @@ class SwitchFigures:
     ram_switch_ms: float
     ram_switch_busy_ms: float
     disk_restore_ms: float
+    disk_checked_ms: float
     disk_first_token_ms: float
     question_prefill_ms: float
     return_ratio: float
     cold_restore_ms: float
+    cold_checked_ms: float
+    cold_first_token_ms: float
     cold_read_mb_s: float
     disk_mb_s: float
     bytes_written_ratio: float
@@ -116,11 +121,14 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
         ram_switch_ms=statistics.median(switches[0]),
         ram_switch_busy_ms=max(switches[1]),
         disk_restore_ms=warm["restore_ms"],
+        disk_checked_ms=warm["checked_ms"],
         disk_first_token_ms=warm["first_token_ms"],
         question_prefill_ms=warm["prefill_ms"],
         return_ratio=warm["first_token_ms"] / prefill,
         cold_restore_ms=cold["restore_ms"],
-        cold_read_mb_s=cold["bytes_read"] / 1e3 / cold["restore_ms"],
+        cold_checked_ms=cold["checked_ms"],
+        cold_first_token_ms=cold["first_token_ms"],
+        cold_read_mb_s=cold["bytes_read"] / 1e3 / cold["checked_ms"],
         disk_mb_s=cold["disk_mb_s"],
         bytes_written_ratio=written,
         shared_ratio=shared,
@@ -253,6 +261,7 @@ def _return_to(job: dict[str, Any]) -> dict[str, Any]:
         raise EngineError("The conversation did not come back from disk.", str(answered.restored))
     return {
         "restore_ms": answered.restored.restore_ms,
+        "checked_ms": answered.finished.timings.check,
         "first_token_ms": answered.first_token_ms,
         "prefill_ms": answered.finished.timings.prefill,
         "bytes_read": answered.finished.bytes_read,

@@ -386,6 +386,7 @@ class TurnTimings:
     first_token: float = 0.0  # from submit to the first sampled token
     decode: float = 0.0
     save: float = 0.0
+    check: float = 0.0  # until all that came from disk was checked, beside the first step: more than `restore`
 
 
 @dataclass(frozen=True)
@@ -488,7 +489,8 @@ class StateReport:
 class EngineStats:
     """Sent about twice a second while busy and once when idle.
 
-    `kv_memory_bytes` is held by pages, `kv_reserved_bytes` taken from the system (free buffers included);
+    `kv_memory_bytes` is held by pages, `kv_mapped_bytes` of it in mapped files (the system's file cache);
+    `kv_reserved_bytes`: anonymous memory taken from the system (free buffers included);
     `written_bytes`: appended to the store since the model was loaded.
     """
 
@@ -500,6 +502,7 @@ class EngineStats:
     prefill_rate: float  # tokens per second, 0 when unknown
     decode_rate: float
     kv_reserved_bytes: int = 0
+    kv_mapped_bytes: int = 0
     index_bytes: int = 0
     ram_budget_bytes: int = 0
     disk_budget_bytes: int = 0

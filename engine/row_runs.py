@@ -21,12 +21,16 @@ def decode_run(turn: Turn, draft: tuple[int, ...] = ()) -> RowRun:
 
 
 def prefill_run(turn: Turn, room: int) -> RowRun:
-    """The next slice of the prompt; where all of it is cached, its last token alone, without a K/V write."""
-    start, total = turn.kv.num_tokens, len(turn.prompt)
+    """The next slice of the prompt; where all of it is cached, its last token alone, without a K/V write.
+
+    An answer whose KV was lost is computed again with it, and nothing is sampled at its end.
+    """
+    wanted = turn.wanted
+    start, total = turn.kv.num_tokens, len(wanted)
     if start >= total:
         last = total - 1
-        return RowRun(turn.kv, turn.prompt.ids[last:], turn.prompt.roles[last:], last, write=False, outputs=1)
+        return RowRun(turn.kv, wanted.ids[last:], wanted.roles[last:], last, write=False, outputs=1)
     end = min(total, start + room)
     turn.kv.reserve(end - start)
-    ids, roles = turn.prompt.ids[start:end], turn.prompt.roles[start:end]
-    return RowRun(turn.kv, ids, roles, start, outputs=1 if end == total else 0)
+    ids, roles = wanted.ids[start:end], wanted.roles[start:end]
+    return RowRun(turn.kv, ids, roles, start, outputs=1 if end == total and not turn.generated else 0)

@@ -47,6 +47,7 @@ class Running:
             prefill_rate=self.rates.prefill,
             decode_rate=self.rates.decode,
             kv_reserved_bytes=stat.reserved_bytes,
+            kv_mapped_bytes=stat.mapped_bytes,
             index_bytes=stat.index_bytes,
             ram_budget_bytes=stat.budget_bytes,
             disk_budget_bytes=self.settings.disk_budget_bytes if self.store else 0,

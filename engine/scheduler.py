@@ -7,7 +7,7 @@ the reader looks at goes first. A page that another turn is computing right now 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import partial
 
 import numpy as np
@@ -98,8 +98,8 @@ class Scheduler:
 
     def wait(self, seconds: float) -> None:
         """Nothing to compute: until a restore is through, or that long."""
-        restoring = next((turn.restore for turn in self._turns.values() if turn.restore is not None), None)
-        restoring.wait(seconds) if restoring else time.sleep(seconds)
+        restoring = next(iter(self._in_order(Phase.RESTORING)), None)
+        self._admission.wait(restoring, self._alone, seconds) if restoring else time.sleep(seconds)
 
     def step(self) -> bool:
         """Admits what can start and runs one step. False when there was nothing to compute (yet)."""
@@ -111,9 +111,15 @@ class Scheduler:
         started = now_ms()
         result = self._runner.step([run for _, run in runs])
         if result.completed:
-            self._account(runs, now_ms() - started)
-            self._apply(runs, result.logits, result.hidden, now_ms() - started)
+            spent = now_ms() - started
+            self._account(runs, spent)
+            sound = {id(turn) for turn, _ in runs if self._admission.sound(turn)}
+            self._apply(runs, sound, result.logits, result.hidden, spent)
         return True
+
+    @property
+    def _alone(self) -> bool:
+        return self.running == 1
 
     # --- choosing -----------------------------------------------------------------------------------
 
@@ -129,7 +135,7 @@ class Scheduler:
         for turn in self._in_order(Phase.WAITING)[: max(0, MAX_RUNNING - self.running)]:
             self._guard(turn, partial(self._admission.begin, turn))
         for turn in self._in_order(Phase.RESTORING):
-            self._guard(turn, partial(self._admission.poll, turn))
+            self._guard(turn, partial(self._admission.poll, turn, self._alone))
 
     def _plan(self) -> list[tuple[Turn, RowRun]]:
         planned: list[tuple[Turn, RowRun]] = []
@@ -154,7 +160,7 @@ class Scheduler:
         sampled = False
         for turn in self._in_order(Phase.PREFILL):
             hidden = self._admission.kept_hidden(turn)
-            if hidden is not None:
+            if hidden is not None and self._admission.sound(turn):
                 self._sample(turn, self._runner.head(hidden))
                 sampled = True
         return sampled
@@ -189,13 +195,16 @@ class Scheduler:
     def _apply(
         self,
         runs: Sequence[tuple[Turn, RowRun]],
+        sound: Set[int],
         logits: npt.NDArray[np.float32],
         hidden: npt.NDArray[np.float32],
         ms: float,
     ) -> None:
         row, sampled = 0, []
         for turn, run in runs:
-            if turn.phase is Phase.PREFILL:
+            if id(turn) not in sound:
+                self._report_prefill(turn)
+            elif turn.phase is Phase.PREFILL:
                 self._after_prefill(turn, run, logits[row:], hidden[row:])
             else:
                 sampled.append(self._verify(turn, run, logits[row : row + run.outputs]))
@@ -213,6 +222,8 @@ class Scheduler:
         if run.outputs:
             self._admission.keep_prompt_end(turn, hidden[0])
             self._sample(turn, logits[0])
+        elif turn.generated and turn.kv.num_tokens == len(turn.wanted):
+            turn.phase = Phase.DECODE
 
     def _verify(self, turn: Turn, run: RowRun, logits: npt.NDArray[np.float32]) -> int:
         """Samples row by row as if each were a step of its own, up to the first draft that differs: what is behind it
@@ -231,7 +242,7 @@ class Scheduler:
         return place + 1
 
     def _report_prefill(self, turn: Turn) -> None:
-        total = max(1, len(turn.prompt) - turn.reused.total)
+        total = max(1, len(turn.wanted) - turn.reused.total)
         done = max(0, turn.kv.num_tokens - turn.reused.total)
         request, rate = turn.request, self._rates.prefill
         self._emit(PrefillProgress(request.turn, request.conversation, done, total, rate))

@@ -83,6 +83,7 @@ class TurnClock:
     submitted: float = field(default_factory=now_ms)
     queue: float = 0.0
     restore: float = 0.0
+    check: float = 0.0
     remove: float = 0.0
     prefill: float = 0.0
     first_token: float = 0.0
@@ -97,5 +98,5 @@ class TurnClock:
 
     def report(self) -> TurnTimings:
         return TurnTimings(
-            self.queue, self.restore, self.remove, self.prefill, self.first_token, self.decode, self.save
+            self.queue, self.restore, self.remove, self.prefill, self.first_token, self.decode, self.save, self.check
         )

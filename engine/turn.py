@@ -61,6 +61,12 @@ class Turn:
         return self.request.tokens
 
     @property
+    def wanted(self) -> Tokens:
+        """What its KV has to hold before the next token is sampled; more than the prompt where KV was lost since."""
+        fed = self.generated[:-1]
+        return self.prompt + Tokens.generated(fed) if fed else self.prompt
+
+    @property
     def kv(self) -> Sequence:
         assert self.sequence is not None, "the turn was not admitted"
         return self.sequence

@@ -9,10 +9,12 @@ from engine.messages import EngineStats
 
 def memory_parts(stats: EngineStats) -> list[Part]:
     """Anonymous and mapped memory by what it holds."""
-    free = max(0, stats.kv_reserved_bytes - stats.kv_memory_bytes)
+    own = stats.kv_memory_bytes - stats.kv_mapped_bytes
+    free = max(0, stats.kv_reserved_bytes - own)
     return [
         Part("weights", stats.weights_bytes, size(stats.weights_bytes), "bar_queue"),
-        Part("state", stats.kv_memory_bytes, size(stats.kv_memory_bytes), "bar_restore"),
+        Part("state", own, size(own), "bar_restore"),
+        Part("state in files", stats.kv_mapped_bytes, size(stats.kv_mapped_bytes), "bar_prefill"),
         Part("free buffers", free, size(free), "bar_save"),
         Part("index", stats.index_bytes, size(stats.index_bytes), "bar_retrieve"),
     ]
@@ -21,11 +23,15 @@ def memory_parts(stats: EngineStats) -> list[Part]:
 def account_lines(stats: EngineStats) -> list[tuple[str, str]]:
     disk = f"{size(stats.kv_disk_bytes)} of {size(stats.disk_budget_bytes)}" if stats.disk_budget_bytes else "no store"
     return [
-        ("State in memory", f"{size(stats.kv_memory_bytes)} of {size(stats.ram_budget_bytes)}"),
+        ("State in memory", f"{size(stats.kv_memory_bytes)} of {size(stats.ram_budget_bytes)}{_mapped(stats)}"),
         ("State on disk", disk),
         ("Written", f"{size(stats.written_bytes)} since the model was loaded"),
         ("Checks", check_words(stats)),
     ]
+
+
+def _mapped(stats: EngineStats) -> str:
+    return f", {size(stats.kv_mapped_bytes)} of it straight from files" if stats.kv_mapped_bytes else ""
 
 
 def check_words(stats: EngineStats) -> str:

@@ -183,7 +183,8 @@ class StatusBar(QStatusBar):
                 f"weights {size(self._stats.weights_bytes)}",
                 f"state {size(self._stats.kv_memory_bytes)}",
             ]
-            self._memory.setToolTip(f"State on disk: {size(self._stats.kv_disk_bytes)}")
+            mapped = f"State straight from files: {size(self._stats.kv_mapped_bytes)}\n"
+            self._memory.setToolTip(f"{mapped}State on disk: {size(self._stats.kv_disk_bytes)}")
         elif self._loaded is not None:
             parts = [f"weights {size(self._loaded.weights_bytes)}"]
         if self._free:

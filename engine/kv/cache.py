@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ from engine.kv.tree import Node, PageTree
 from engine.kv.value import Costs
 from engine.kv.windows import anchors_in, looked_back_on
 from engine.messages import Shift, Tokens
+from kernels.guarded import lost_count
 
 __all__ = ["KvCache", "Restore"]
 
@@ -63,6 +65,8 @@ class KvCache:
         self._matcher = Matcher(self.tree, store, self.root, layout, numerics)
         self._written: deque[tuple[Node, frozenset[int], bool]] = deque()  # filled by the I/O thread
         self._abandoned: list[Restore] = []
+        self._notices: list[Notice] = []
+        self._lost = lost_count()
         self.log = KvLog(None)
         self.pool.warm()
 
@@ -78,7 +82,7 @@ class KvCache:
         self.poll()
         if self.disk:
             self.disk.refresh()
-        own = None if conversation is None else self.conversations.own_keys(conversation)
+        own = None if conversation is None else cache(lambda: self.conversations.own_keys(conversation))
         found = self._matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens), own)
         if found.tokens < len(tokens) or not len(tokens):
             return found
@@ -101,10 +105,10 @@ class KvCache:
         """A sequence from what of the match is in memory; for one that is on disk use `begin_restore`."""
         sequence = Sequence(self)
         pages = leading_nodes(match)
-        sequence._hold_pages(pages)
+        sequence.hold_path(pages)
         partial = match.partial
         if partial and len(pages) == len(match.pages) and resident(partial.source):
-            sequence._hold_tail(partial.source.buffer, *partial.lists())
+            sequence.hold_tail(partial.source.buffer, *partial.lists())
             sequence.salts = match.tail_salts
             self.tree.touch(partial.source)
         sequence.keep_first(sequence.num_tokens)
@@ -206,7 +210,7 @@ class KvCache:
 
     def notices(self) -> list[Notice]:
         """What the reader should know since the last call."""
-        found = self.disk.notices() if self.disk else []
+        found, self._notices = self._notices + (self.disk.notices() if self.disk else []), []
         for notice in found:
             self.log.add("warn", "notice", what=notice.what, why=notice.why)
         return found
@@ -240,6 +244,29 @@ class KvCache:
             if self.disk:
                 self.disk.discard(node.key)
             self.tree.detach(node, "damaged")
+
+    def sound(self, sequence: Sequence) -> bool:
+        """Whether all memory that a step of the sequence read is what it was. False: mapped files were cut short or
+        failed; the sequence ends before them now, and what was lost counts as absent."""
+        count = lost_count()
+        if count != self._lost:
+            self._lost = count
+            self._distrust_lost()
+        return not count or not sequence.cut_lost()
+
+    def _distrust_lost(self) -> None:
+        lost = sorted((node for node in self.tree if node.buffer.lost), key=lambda node: node.start)
+        for node in lost:
+            if node.resident:
+                self.distrust(node)
+        if lost:
+            self._notices.append(
+                Notice(
+                    "A part of a saved conversation was lost while it was in use.",
+                    "Its file was cut short or removed by another program, or the disk fails.",
+                    "It is computed again from the stored text; nothing else is lost.",
+                )
+            )
 
     def evict(self, bytes_wanted: int) -> int:
         """Frees memory nobody uses, worth least first; returns bytes freed."""
@@ -363,7 +390,7 @@ class KvCache:
 
     def _write(self, node: Node, conversation: str, windows: bool = False) -> int:
         """Queues what of the node is not on disk; sliding-window layers only if they are asked for, or in a tail."""
-        if self.disk is None or not node.resident:
+        if self.disk is None or not node.resident or node.buffer.lost:
             return 0
         record = self.disk.find(node.key)
         parts = record.parts if record is not None and record.parent == node.parent_key else ()

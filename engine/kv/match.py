@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeGuard
 
 import numpy as np
@@ -75,7 +76,7 @@ class PrefixMatch:
     def tokens(self) -> int:
         return len(self.pages) * self.page_tokens + (self.partial.tokens if self.partial else 0)
 
-    @property
+    @cached_property
     def disk_tokens(self) -> int:
         return sum(count for source, count in self._sources() if isinstance(source, DiskRecord))
 
@@ -133,11 +134,11 @@ class Matcher:
         self._numerics = numerics
 
     def match(
-        self, ids: Ids, roles: Roles, salts: Salts | None = None, own: Set[Key] | None = None
+        self, ids: Ids, roles: Roles, salts: Salts | None = None, own: Callable[[], Set[Key]] | None = None
     ) -> PrefixMatch:
         """See PrefixMatch. Ids of pages on disk are compared when they are read, not here.
 
-        `own`: the pages of the conversation that asks; where another one goes another way, nothing was edited.
+        `own()`: the pages of the conversation that asks; where another one goes another way, nothing was edited.
         None: all count.
         """
         salts = salts or {}
@@ -203,7 +204,7 @@ class Matcher:
         return record if record is not None and record.parent == parent and not record.tail else None
 
     def _best_partial(
-        self, parent: Key, chain: Key, ids: Ids, roles: Roles, start: int, own: Set[Key] | None
+        self, parent: Key, chain: Key, ids: Ids, roles: Roles, start: int, own: Callable[[], Set[Key]] | None
     ) -> tuple[PartialSource | None, FirstDifference | None]:
         """The child of `parent` that shares most leading tokens; and where the one of `own` that went furthest parts.
 
@@ -214,7 +215,7 @@ class Matcher:
             if page_key(chain, other_ids, other_roles) != source.key:
                 continue
             count = common_prefix(ids, roles, other_ids, other_roles)
-            parts = count < min(len(ids), len(other_ids)) and (own is None or source.key in own)
+            parts = count < min(len(ids), len(other_ids)) and (own is None or source.key in own())
             if parts and (not difference or start + count > difference.position):
                 pairs = (int(other_ids[count]), int(ids[count]), int(other_roles[count]), int(roles[count]))
                 difference = FirstDifference(start + count, *pairs)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import EngineError
+from kernels.guarded import is_lost
 
 ALIGNMENT = 4096
 _HUGE = 2 << 20
@@ -36,9 +37,10 @@ class PageBuffer:
         refs: how many holders (page, sequences, kept tails, writes in progress) there are.
         filled: rows that some holder relies on; sealed: no row may change any more.
         writer: the holder that may append rows at `filled`; slab: None where the memory is a mapped file's.
+        spoiled: rows were copied from memory that was lost.
     """
 
-    __slots__ = ("address", "filled", "refs", "sealed", "slab", "view", "writer")
+    __slots__ = ("address", "filled", "refs", "sealed", "slab", "spoiled", "view", "writer")
 
     def __init__(self, slab: Slab | None, view: npt.NDArray[np.uint8]) -> None:
         self.slab = slab
@@ -49,8 +51,13 @@ class PageBuffer:
     def reset(self) -> None:
         self.refs = 0
         self.filled = 0
-        self.sealed = False
+        self.sealed = self.spoiled = False
         self.writer: object = None
+
+    @property
+    def lost(self) -> bool:
+        """Its mapped file was cut short, or the disk failed: what was read of it may be zeros."""
+        return self.spoiled or (self.slab is None and is_lost(self.view))
 
 
 class Slab:

@@ -6,6 +6,7 @@ Engine thread only. The life of a step: `reserve(n)`, the kernels write rows thr
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -167,7 +168,7 @@ class Sequence:
         twin = Sequence(self._cache)
         twin._hold_pages(self._pages)
         if self._ids:
-            twin._hold_tail(self._open[0], self._ids, self._roles)
+            twin.hold_tail(self._open[0], self._ids, self._roles)
         twin.hidden, twin.salts, twin.anchors = self.hidden, self.salts, self.anchors
         return twin
 
@@ -195,6 +196,21 @@ class Sequence:
         """Buffers of the tail's page and of reserved room behind it."""
         return self._open
 
+    def settle(self, pages: list[Node], tail: bool) -> None:
+        """Goes on with equal pages; where there are fewer of them, or not `tail`, without what followed."""
+        if len(pages) < len(self._pages) or not tail:
+            self._give_back(0)
+            self._ids, self._roles, self.salts, self.hidden = [], [], (), None
+        self._hold_pages(pages)
+
+    def cut_lost(self) -> bool:
+        """Ends the sequence before memory that was lost in a mapped file, if there is some; whether there was."""
+        pages = [*itertools.takewhile(lambda page: not page.buffer.lost, self._pages)]
+        whole = len(pages) == len(self._pages) and not (self._ids and self._open[0].lost)
+        if not whole:
+            self.settle(pages, tail=False)
+        return not whole
+
     def hold_path(self, pages: list[Node]) -> None:
         """Begins with pages that follow each other from the first one on."""
         assert not self._pages
@@ -213,7 +229,7 @@ class Sequence:
             self._pages[-1].refs -= 1
         self._pages, self._table = list(pages), None
 
-    def _hold_tail(self, buffer: PageBuffer, ids: list[int], roles: list[int]) -> None:
+    def hold_tail(self, buffer: PageBuffer, ids: list[int], roles: list[int]) -> None:
         """Starts the tail with rows that already lie in `buffer`."""
         assert not self._open
         self._open, self._table = [self._cache.pool.retain(buffer)], None
@@ -229,6 +245,7 @@ class Sequence:
 
     def _replace_tail(self, fresh: PageBuffer) -> None:
         self._cache.copy_rows(self._open[0], fresh, len(self._ids))
+        fresh.spoiled = self._open[0].lost
         self._cache.pool.release(self._open[0])
         fresh.writer, fresh.filled = self, len(self._ids)
         self._open[0] = fresh
@@ -244,7 +261,7 @@ class Sequence:
         self._give_back(0)
         self._ids, self._roles = [], []
         if rest:
-            self._hold_tail(cut.buffer, cut.ids[:rest].tolist(), cut.roles[:rest].tolist())
+            self.hold_tail(cut.buffer, cut.ids[:rest].tolist(), cut.roles[:rest].tolist())
         self.salts = cut.salts if rest else ()
         self._hold_pages(self._pages[:pages])
 

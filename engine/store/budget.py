@@ -70,10 +70,12 @@ def live_bytes(db: sqlite3.Connection) -> int:
 def unlink_dead(db: sqlite3.Connection, folder: Path) -> int:
     """Unlinks segments without live records that nobody writes to; returns how many.
 
-    Heads of conversations that lie in them are copied, so that they outlive the index.
+    What they say of where conversations end is copied, so that it outlives the index; one that says no more stays.
     """
     query = "SELECT id, name FROM segments WHERE id NOT IN (SELECT DISTINCT segment FROM records)"
-    dead = [row for row in db.execute(query).fetchall() if not is_locked(folder / row[1])]
+    idle = [row for row in db.execute(query).fetchall() if not is_locked(folder / row[1])]
+    kept = [row for row in idle if _says_nothing_else(db, folder / row[1])]
+    dead = idle if len(kept) > 1 else [row for row in idle if row not in kept]
     keep_heads(db, folder, [name for _, name in dead])
     with transaction(db):
         for number, name in dead:
@@ -83,7 +85,7 @@ def unlink_dead(db: sqlite3.Connection, folder: Path) -> int:
 
 
 def keep_heads(db: sqlite3.Connection, folder: Path, dead: list[str], target: SegmentWriter | None = None) -> None:
-    """Copies the HEAD records of `dead` segments that still say where a conversation ends; to `target` if given."""
+    """Copies from `dead` segments what still says where a conversation ends; to `target` if given."""
     headers = [header for name in dead for header in _current_heads(db, folder / name)]
     if not headers:
         return
@@ -98,7 +100,10 @@ def keep_heads(db: sqlite3.Connection, folder: Path, dead: list[str], target: Se
 
 
 def _current_heads(db: sqlite3.Connection, path: Path) -> Iterator[RecordHeader]:
-    """HEAD records whose conversation still ends there, and whose pages are not all gone."""
+    """HEAD records whose conversation still ends there, and whose pages are not all gone.
+
+    And what says that a conversation was forgotten, while a segment from before that may hold an end of it.
+    """
     query = (
         "SELECT heads.saved FROM heads JOIN models ON models.id = heads.model WHERE fingerprint = ? AND "
         "conversation = ? AND EXISTS (SELECT 1 FROM records WHERE records.model = heads.model AND "
@@ -110,6 +115,26 @@ def _current_heads(db: sqlite3.Connection, path: Path) -> Iterator[RecordHeader]
             row = db.execute(query, (header.fingerprint, header.conversation)).fetchone()
             if row and int(row[0] * 1e9) == header.serial:
                 yield header
+        elif header.kind == Kind.FORGET and _has_older_neighbour(path, header.serial):
+            yield header
+
+
+def _has_older_neighbour(path: Path, serial: int) -> bool:
+    others = (other for other in path.parent.iterdir() if other.suffix == SUFFIX and other != path)
+    return any(_born(other) <= serial for other in others)
+
+
+def _born(segment: Path) -> int:
+    """When it was begun: nanoseconds since 1970."""
+    try:
+        return int(segment.name.partition("-")[0], 16) * 1000
+    except ValueError:
+        return 0
+
+
+def _says_nothing_else(db: sqlite3.Connection, path: Path) -> bool:
+    kept = len(list(_current_heads(db, path)))
+    return bool(kept) and path.stat().st_size <= BLOCK * (kept + 1)
 
 
 @dataclass(frozen=True)

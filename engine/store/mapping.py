@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from engine.kv.disk import DiskRecord, Location
 from engine.store.segment import STRETCH
+from kernels.guarded import guard
 
 Bytes = npt.NDArray[np.uint8]
 _POPULATE_READ = 22  # madvise(2), since Linux 5.14; mmap has no name for it
@@ -109,4 +110,7 @@ def _map(descriptor: int, start: int, stop: int) -> tuple[int, Bytes]:
     finally:
         os.close(descriptor)
     memory.madvise(mmap.MADV_HUGEPAGE)
-    return start, np.frombuffer(memory, np.uint8)
+    view = np.frombuffer(memory, np.uint8)
+    if not guard(memory, view):
+        raise ValueError("too many files are mapped")
+    return start, view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from engine.kv.disk import DiskRecord, WriteRequest
 from engine.kv.keys import Ids, Roles
 from engine.kv.layout import LayerGroup, PageLayout, copy_rows
 from engine.store.record import SHIFTED, Kind, RecordHeader, checksum, pieces_of
+from kernels.guarded import is_lost
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -45,6 +47,8 @@ class Packer:
             if not _wanted(request, index):
                 continue
             sums = tuple(checksum(piece) for piece in _layers(payload, layout, group))
+            if is_lost(request.payload):
+                raise OSError(errno.EIO, "a mapped page was lost before it was written")
             header = self._header(request, layout, index, sums, extra)
             pieces = [payload[group.start : group.stop]]
             if len(extra) and index == 0:

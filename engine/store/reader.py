@@ -61,19 +61,30 @@ class ReadBatch:
         self.cancelled = False
         self._outcomes = [""] * len(requests)
         self._hidden: dict[int, npt.NDArray[np.float32]] = {}
+        self._usable = threading.Event()
         self._finished = threading.Event()
         self._lock = threading.Lock()
         self._started = time.perf_counter()
         self.seconds = 0.0  # until everything was read and checked
         parts = sorted(_parts(self, packer), key=lambda part: (part.at.segment, part.at.offset))
-        self.runs = list(_runs(parts))
-        self._left = max(1, len(self.runs))
+        runs = list(_runs(parts))
+        copies = [run for run in runs if run[0].mapped is None]
+        self.runs = [*copies, *(run for run in runs if run[0].mapped is not None)]  # copies are waited for first
+        self._left, self._copies = max(1, len(self.runs)), len(copies)
+        if not copies and self.mapped:
+            self._usable.set()
 
     def done(self) -> bool:
         return self._finished.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
         return self._finished.wait(timeout)
+
+    def usable(self) -> bool:
+        return self._usable.is_set()
+
+    def wait_usable(self, timeout: float | None = None) -> bool:
+        return self._usable.wait(timeout)
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -95,10 +106,13 @@ class ReadBatch:
         with self._lock:
             self.bytes_read += size
 
-    def settle(self) -> bool:
-        """One run is through; True for the last."""
+    def settle(self, run: list[Part]) -> bool:
+        """A run is through; True for the last."""
         with self._lock:
             self._left -= 1
+            self._copies -= bool(run) and run[0].mapped is None
+            if self.mapped and not self._copies:
+                self._usable.set()
             return not self._left
 
     @property
@@ -107,6 +121,7 @@ class ReadBatch:
 
     def finish(self) -> None:
         self.seconds = time.perf_counter() - self._started
+        self._usable.set()
         self._finished.set()
 
 
@@ -152,7 +167,7 @@ class Reader:
                 self._check(batch, run)
             except Exception:  # bytes from disk may fail in unforeseen ways; the batch has to come to an end
                 _fail(batch, run, "damaged")
-            if batch.settle():
+            if batch.settle(run):
                 self._report(batch)
                 batch.finish()
                 self._ended(batch)

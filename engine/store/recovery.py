@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from engine.store.locks import is_locked
 from engine.store.record import BLOCK, NO_KEY, Kind, RecordHeader
 from engine.store.rows import NewRecord, drop_segment, insert_records, model_id, put_head, set_scanned, transaction
 from engine.store.schema import connect
-from engine.store.segment import Found, scan
+from engine.store.segment import Found, SegmentWriter, scan
 
 SUFFIX = ".seg"
 _MARK = "rebuild-index"  # a file: somebody met damage in the index while it was in use
@@ -79,11 +80,13 @@ def reconcile(index: Path, segments: Path) -> Recovered:
         files = {path.name: path for path in segments.iterdir() if path.suffix == SUFFIX}
         lost = [name for name in known if name not in files]
         _drop_segments(connection, lost)
+        forgotten: list[RecordHeader] = []
         added = sum(
-            _take_in(connection, path, known.get(name, 0))
+            _take_in(connection, path, known.get(name, 0), forgotten)
             for name, path in sorted(files.items())
             if path.stat().st_size > known.get(name, 0) and not is_locked(path)
         )
+        _forget(connection, forgotten)
         return Recovered(added, len(lost))
     finally:
         connection.close()
@@ -96,7 +99,7 @@ def _drop_segments(connection: sqlite3.Connection, names: list[str]) -> None:
                 drop_segment(db, name, "removed")
 
 
-def _take_in(connection: sqlite3.Connection, path: Path, start: int) -> int:
+def _take_in(connection: sqlite3.Connection, path: Path, start: int, forgotten: list[RecordHeader]) -> int:
     """Rows for what lies behind `start` of a segment nobody writes any more."""
     size = path.stat().st_size
     found = list(scan(path, start))  # records vouch for themselves, whatever became of the file's first block
@@ -104,6 +107,7 @@ def _take_in(connection: sqlite3.Connection, path: Path, start: int) -> int:
         set_scanned(db, path.name, max(size, BLOCK))
         for record in found:
             _take_record(db, path.name, record)
+    forgotten += [record.header for record in found if record.header.kind == Kind.FORGET]
     return len(found)
 
 
@@ -112,18 +116,45 @@ def _take_record(db: sqlite3.Connection, segment: str, found: Found) -> None:
     model = model_id(db, header.fingerprint)
     if header.kind in (Kind.PAGE, Kind.TAIL):
         insert_records(db, model, [NewRecord(header, segment, found.offset)])
-    elif _is_newer(db, model, header):
-        if header.kind == Kind.HEAD:
-            put_head(db, model, head_of(header))
-        else:
-            key = (model, header.conversation)
-            db.execute("DELETE FROM heads WHERE model = ? AND conversation = ?", key)
+    elif header.kind == Kind.HEAD and _is_newer(db, model, header):
+        put_head(db, model, head_of(header))
+
+
+def _forget(connection: sqlite3.Connection, headers: list[RecordHeader]) -> None:
+    """After all segments: the head that was forgotten may lie in a later one."""
+    with transaction(connection) as db:
+        for header in headers:
+            query = (
+                "DELETE FROM heads WHERE conversation = ? AND saved <= ? AND model = "
+                "(SELECT id FROM models WHERE fingerprint = ?)"
+            )
+            db.execute(query, (header.conversation, header.serial / 1e9, header.fingerprint))
 
 
 def _is_newer(db: sqlite3.Connection, model: int, header: RecordHeader) -> bool:
     query = "SELECT saved FROM heads WHERE model = ? AND conversation = ?"
     row = db.execute(query, (model, header.conversation)).fetchone()
     return row is None or row[0] <= header.serial / 1e9
+
+
+def say_forgotten(
+    db: sqlite3.Connection, segments: Path, conversation: str, fingerprints: Iterable[bytes]
+) -> None:
+    """A record for whoever makes the index anew. A full disk does not stand in the way of forgetting."""
+    with contextlib.suppress(OSError):
+        segment = SegmentWriter(segments)
+        try:
+            for fingerprint in fingerprints:
+                segment.append(forget_record(conversation, fingerprint), [])
+            segment.sync()
+            with transaction(db):
+                set_scanned(db, segment.name, segment.end)
+        finally:
+            segment.close()
+
+
+def forget_record(conversation: str, fingerprint: bytes) -> RecordHeader:
+    return RecordHeader(Kind.FORGET, fingerprint, conversation=conversation, serial=time.time_ns())
 
 
 def head_of(header: RecordHeader) -> Head:

@@ -18,7 +18,7 @@ from engine.store.budget import Collected, collect, live_bytes, segment_bytes
 from engine.store.inspect import StateDifference, StateEntry, diff, show
 from engine.store.locks import maintenance
 from engine.store.record import RecordHeader, intact
-from engine.store.recovery import is_damage
+from engine.store.recovery import is_damage, say_forgotten
 from engine.store.rows import counter, forget_head, remove_records, transaction
 from engine.store.schema import connect, connect_read_only
 from engine.store.segment import read_header
@@ -194,9 +194,12 @@ class StoreTools:
     def forget(self, conversation: str) -> int:
         """Removes what is kept of a conversation, of all models, except what others use; returns of how many models it
         was. The bytes come back when their segment is tidied."""
+        query = "SELECT model, fingerprint FROM heads JOIN models ON models.id = model WHERE conversation = ?"
+        models = self._db.execute(query, (conversation,)).fetchall()
+        if models:
+            say_forgotten(self._db, self._segments, conversation, [fingerprint for _, fingerprint in models])
         with transaction(self._db) as db:
-            models = db.execute("SELECT model FROM heads WHERE conversation = ?", (conversation,)).fetchall()
-            for (model,) in models:
+            for model, _ in models:
                 forget_head(db, model, conversation, delete=True)
         return len(models)
 

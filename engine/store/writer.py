@@ -17,8 +17,8 @@ from pathlib import Path
 from engine.kv.disk import Head, Notice, WriteRequest
 from engine.store.index import Index
 from engine.store.packing import Packer
-from engine.store.record import BLOCK, Kind, RecordHeader
-from engine.store.recovery import head_record
+from engine.store.record import BLOCK, RecordHeader
+from engine.store.recovery import forget_record, head_record
 from engine.store.rows import NewRecord
 from engine.store.segment import Buffer, SegmentWriter
 
@@ -173,8 +173,9 @@ class Writer:
     def _forget(self, job: Job) -> None:
         """The record matters only if the index is lost, so a full disk does not stand in the way."""
         with contextlib.suppress(OSError):
-            gone = RecordHeader(Kind.FORGET, self._packer.fingerprint, conversation=job.forget, serial=time.time_ns())
-            self._append_record(self._ready_segment(BLOCK), gone, [])
+            segment = self._ready_segment(BLOCK)
+            self._append_record(segment, forget_record(job.forget, self._packer.fingerprint), [])
+            segment.sync()
         self._index.forget(job.forget, job.delete)
 
     def _append(self, job: Job) -> None:

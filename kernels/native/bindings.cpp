@@ -13,6 +13,7 @@
 
 namespace nb = nanobind;
 void bind_encoder(nb::module_& m);
+void bind_guarded(nb::module_& m);
 using namespace nb::literals;
 
 namespace {
@@ -176,6 +177,7 @@ NB_MODULE(_native, m) {
     m.def("parts_intact", &parts_intact);
     m.def("lower_thread_priority", &pk::lower_thread_priority);
     bind_encoder(m);
+    bind_guarded(m);
     nb::class_<NativeExecutor>(m, "Executor")
         .def(nb::init<std::vector<int>, Array2<uint64_t>, Array2<int64_t>, nb::list, Array2<int64_t>, Array2<double>,
                       int, int, int, int, const std::string&>())

@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from engine.kv.value import Costs
 from engine.store import writer
 from engine.store.tools import StoreTools
@@ -104,3 +106,41 @@ def test_heads_outlive_compaction_and_the_index(tmp_path: Path) -> None:
         sequence = restore(opened.cache, opened.cache.match(MINE))
         assert sequence.num_tokens == len(MINE)
         check_rows(sequence)
+
+
+def names_after_the_index_is_lost(folder: Path) -> set[str]:
+    for path in folder.glob("index.sqlite*"):
+        path.unlink()
+    with Opened(folder) as opened:
+        return set(opened.cache.conversations.heads())
+
+
+@pytest.mark.parametrize("from_outside", [True, False])
+def test_what_was_forgotten_does_not_come_back_with_a_new_index(tmp_path: Path, from_outside: bool) -> None:
+    with Opened(tmp_path) as opened:
+        opened.converse("mine", MINE).release()
+        opened.converse("other", OTHER).release()
+    if from_outside:
+        with StoreTools(tmp_path) as tools:
+            assert tools.forget("mine") == 1
+            assert tools.forget("mine") == 0
+    else:
+        with Opened(tmp_path) as opened:
+            opened.cache.drop("mine", disk=True)
+    for _ in range(2):  # tidying leaves the record where it is still needed
+        with StoreTools(tmp_path) as tools:
+            tools.gc(1 << 30)
+        assert names_after_the_index_is_lost(tmp_path) == {"other"}
+    with Opened(tmp_path) as opened:
+        opened.converse("mine", MINE).release()
+    assert names_after_the_index_is_lost(tmp_path) == {"mine", "other"}
+
+
+def test_an_end_in_a_later_file_is_forgotten_too(tmp_path: Path) -> None:
+    """The one who forgets has begun its file before the other wrote the conversation's end."""
+    with Opened(tmp_path) as first, Opened(tmp_path) as second:
+        first.converse("other", OTHER).release()
+        second.converse("mine", MINE).release()
+        first.cache.drop("mine", disk=True)
+        assert first.cache.flush(30)
+    assert names_after_the_index_is_lost(tmp_path) == {"other"}

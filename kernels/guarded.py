@@ -1,0 +1,35 @@
+"""Guarded memory: mapped files that may be cut short or fail while they are read. Linux; elsewhere nothing is guarded.
+
+Reading a page that is gone gives zeros instead of ending the process; who read asks afterwards what was lost.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.native_program import native_module
+
+
+def guard(owner: object, memory: NDArray[np.uint8]) -> bool:
+    """Guards `memory` for as long as `owner`, which keeps it mapped, lives; False if that is not possible."""
+    number = native_module().guard(_address(memory), len(memory))
+    if number >= 0:
+        weakref.finalize(owner, native_module().unguard, number).atexit = False
+    return bool(number >= 0)
+
+
+def lost_count() -> int:
+    """Grows whenever a page of guarded memory was lost."""
+    return int(native_module().lost_count())
+
+
+def is_lost(memory: NDArray[np.uint8]) -> bool:
+    """Whether some of it was met and found gone: what was read of it may be zeros."""
+    return bool(native_module().lost(_address(memory), len(memory)))
+
+
+def _address(memory: NDArray[np.uint8]) -> int:
+    return int(memory.__array_interface__["data"][0])

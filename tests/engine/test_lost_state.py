@@ -1,0 +1,67 @@
+"""Kept state that turns out damaged, or is lost while it is used: the answer is the one of a run that never left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.messages import EngineNotice, Sampling, TokenDelta, Tokens, TurnFinished, TurnRestored
+from engine.store.mapping import can_map
+from engine.store.segment import Found, scan
+from tests.engine.engine_driver import Driver
+from tests.engine.store.test_damage import flip
+from tests.engine.test_service import model, prompt  # noqa: F401  (a fixture)
+
+LONG = Sampling(temperature=1.0, seed=5, max_tokens=300)
+
+
+def pages(folder: Path) -> list[tuple[Path, Found]]:
+    found = [(path, record) for path in sorted((folder / "segments").iterdir()) for record in scan(path, 0)]
+    return [(path, record) for path, record in found if record.header.kind == 0]
+
+
+def kept(model: Path, folder: Path, sampling: Sampling) -> tuple[Tokens, TurnFinished]:  # noqa: F811
+    """A conversation on disk, and what it is answered to its next question by an engine that never left."""
+    with Driver(model, folder) as driver:
+        first = driver.run("1", "c", prompt(1500))
+        tokens = prompt(1500) + first.generated + prompt(5, 3)
+        return tokens, driver.run("2", "other", tokens, sampling)
+
+
+def test_a_damaged_page_is_found_before_the_first_token_leaves(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    tokens, twin = kept(model, tmp_path / "kv", LONG)
+    path, record = pages(tmp_path / "kv")[3]
+    flip(path, record.offset + record.header.payload_offset + 5)
+    with Driver(model, tmp_path / "kv") as driver:
+        answered = driver.run("2", "c", tokens, LONG, history=len(tokens) - 6)
+        size = driver.loaded.page_tokens  # type: ignore[union-attr]
+        assert answered.generated == twin.generated
+        assert (answered.reused.disk, answered.computed[0].reason) == (3 * size, "damaged")
+        told = driver.wait(lambda event: isinstance(event, TurnRestored))
+        assert told.reused.disk == 3 * size  # type: ignore[union-attr]
+        assert driver.wait(lambda event: isinstance(event, EngineNotice))
+        again = driver.run("3", "c", tokens, LONG)
+        assert again.generated == twin.generated
+
+
+@pytest.mark.skipif(not can_map(), reason="pages are read into memory here")
+@pytest.mark.parametrize("keep", [0, 2, 4])
+def test_a_file_cut_short_under_an_answer_does_not_change_it(
+    model: Path, tmp_path: Path, keep: int,  # noqa: F811
+) -> None:  # fmt: skip
+    tokens, twin = kept(model, tmp_path / "kv", LONG)
+    with Driver(model, tmp_path / "kv") as driver:
+        driver.submit("2", "c", tokens, LONG)
+        driver.wait(lambda event: isinstance(event, TokenDelta))
+        path, record = pages(tmp_path / "kv")[keep]
+        with path.open("r+b") as file:
+            file.truncate(record.offset)
+        answered = driver.result("2")
+        assert answered.reused.disk > 1400
+        assert answered.generated == twin.generated
+        assert driver.wait(lambda event: isinstance(event, EngineNotice) and "in use" in event.what)
+        again = driver.run("3", "c", tokens + answered.generated + prompt(3, 4))
+        assert again.reused.total >= len(tokens), "what was computed again is kept"
+    with Driver(model, tmp_path / "kv") as driver:
+        assert driver.run("3", "c", tokens + answered.generated + prompt(3, 4)).generated == again.generated
