@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
+from rag.languages import Stemmer, stop_words
 from rag.sentences import IDEOGRAPH
-from rag.stop_words import STOP_WORDS
 
 TERM = re.compile(r"\w+(?:[^\w\s]+\w+)*")
 
 
-def match_expression(query: str) -> str:
+def match_expression(query: str, language: str = "") -> str:
     """FTS5 expression: any of the words that are no stop words (any word if all are). A word with marks
-    inside, like DEB_GAIN_ROOT_CMD or avr-gcc, is a phrase and must stand as a whole."""
-    terms = list(dict.fromkeys(TERM.findall(query)))
-    telling = [term for term in terms if term.casefold() not in STOP_WORDS] or terms
-    return " OR ".join(quoted(term) for term in telling)
+    inside, like DEB_GAIN_ROOT_CMD or avr-gcc, is a phrase and must stand as a whole.
+
+    Args:
+        language: of the documents, where their words were stemmed before they were indexed (`rag.languages`).
+    """
+    terms = list(dict.fromkeys(TERM.findall(unicodedata.normalize("NFC", query))))
+    without = stop_words(language)
+    telling = [term for term in terms if term.casefold() not in without] or terms
+    return " OR ".join(quoted(term) for term in dict.fromkeys(map(Stemmer(language), telling)))
 
 
 def part_expression(query: str) -> str:

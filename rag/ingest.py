@@ -17,9 +17,10 @@ import numpy as np
 
 from rag.chunk import Chunk, PageText, chunks
 from rag.errors import DocumentError, IntakeCancelled
-from rag.index import records
+from rag.index import records, stems
 from rag.index.database import Database, private_file
 from rag.index.vectors import VectorFiles
+from rag.languages import Stemmer
 from rag.layout import RunningLines
 from rag.pdf import inspect
 from rag.pdf.client import Contents, ExtractedPage, Extraction, Limits
@@ -202,6 +203,7 @@ def _check_readable(shelf: Shelf, job: Job, document: Document) -> None:
 def index_words(shelf: Shelf, job: Job, document: Document) -> None:
     """Cuts the document into passages and windows. What is already there is the same and is passed over."""
     _forget_other_cut(shelf, document)
+    stemmer = _stem_pages(shelf, job, document)
     running = RunningLines()
     for page_index, text in records.page_texts(shelf.db, document.id):
         running.add(page_index, text)
@@ -212,10 +214,27 @@ def index_words(shelf: Shelf, job: Job, document: Document) -> None:
     while batch := list(islice(made, PASSAGES_A_TRANSACTION)):
         job.report(document.id, "words", batch[0].pieces[0].page_index, document.pages)
         with shelf.db.transaction():
-            window = _add_chunks(shelf, document.id, ordinal, window, batch)
+            window = _add_chunks(shelf, document.id, ordinal, window, batch, stemmer)
         ordinal += len(batch)
     with shelf.db.transaction():
-        shelf.db.run("UPDATE documents SET phase = 'vectors', windows = ? WHERE id = ?", (window, document.id))
+        shelf.db.run(
+            "UPDATE documents SET phase = 'vectors', windows = ?, language = ? WHERE id = ?",
+            (window, stemmer.language, document.id),
+        )
+
+
+def _stem_pages(shelf: Shelf, job: Job, document: Document) -> Stemmer:
+    """The stemmer of the document's language, once its pages' words are there by their stems."""
+    stemmer = Stemmer(stems.told_language(shelf.db, document.id, document.pages))
+    if stemmer.language != document.language:  # or the import was broken off
+        with shelf.db.transaction():
+            stems.remove_pages(shelf.db, document.id)
+    more = bool(stemmer.language)
+    while more:
+        job.report(document.id, "words", 0, document.pages)
+        with shelf.db.transaction():
+            more = stems.add_pages(shelf.db, document.id, stemmer)
+    return stemmer
 
 
 def _forget_other_cut(shelf: Shelf, document: Document) -> None:
@@ -235,9 +254,11 @@ def _already_cut(shelf: Shelf, document: Document) -> tuple[int, int]:
     return rows[0][0], rows[0][1]
 
 
-def _add_chunks(shelf: Shelf, document_id: DocumentId, ordinal: int, window: int, batch: list[Chunk]) -> int:
+def _add_chunks(
+    shelf: Shelf, document_id: DocumentId, ordinal: int, window: int, batch: list[Chunk], stemmer: Stemmer
+) -> int:
     for number, chunk in enumerate(batch, ordinal):
-        window = records.add_chunk(shelf.db, document_id, number, window, chunk)
+        window = records.add_chunk(shelf.db, document_id, number, window, chunk, stemmer)
     return window
 
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 
-from rag.expressions import match_expression, part_expression
 from rag.index import records
 from rag.index.database import Database
 from rag.index.vectors import DocumentScores, VectorFiles
 from rag.protocols import Embedder
 from rag.types import Document, DocumentId, Hit
-
-PageKey = tuple[int, int]  # document, page
-Scores = Mapping[PageKey, float]
+from rag.words import PageKey, Scores, Searched, WordScores, word_scores
 
 POOL = 100  # pages whose scores give mean and deviation of a method
-FOUND_ROWS = 1000  # taken from a full-text index
 NEAREST_PAGES = 200
 LOWEST = -3.0  # no method may throw a page further back than this
 LISTING_PENALTY = 4.0
@@ -56,46 +51,6 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Searched:
-    """The documents that are searched, and what pages of them. `pages`: none for a document that is searched whole."""
-
-    documents: tuple[Document, ...]
-    pages: Mapping[DocumentId, range]
-
-    @property
-    def condition(self) -> str:
-        return IN_DOCUMENTS + (IN_PAGES if self.pages else "")
-
-    def values(self) -> tuple[str, ...]:
-        """For the parameters of `condition`."""
-        ranges = [(int(d), pages.start, pages.stop - 1) for d, pages in self.pages.items()]
-        chosen = json.dumps([int(document.id) for document in self.documents])
-        return (chosen, json.dumps(ranges)) if ranges else (chosen,)
-
-    def has(self, key: PageKey) -> bool:
-        pages = self.pages.get(DocumentId(key[0]))
-        return pages is None or key[1] in pages
-
-
-IN_DOCUMENTS = " document_id IN (SELECT value FROM json_each(?))"
-IN_PAGES = (
-    " AND NOT EXISTS (SELECT 1 FROM json_each(?) AS part"
-    " WHERE json_extract(part.value, '$[0]') = document_id AND page_index NOT BETWEEN"
-    " json_extract(part.value, '$[1]') AND json_extract(part.value, '$[2]'))"
-)
-
-
-@dataclass(frozen=True)
-class WordScores:
-    """BM25 of pages, of each page's best window, of single windows (by row id), of pages in the trigram index."""
-
-    pages: Scores
-    best_windows: Scores
-    windows: Mapping[int, float]
-    parts: Scores
-
-
-@dataclass(frozen=True)
 class VectorScores:
     """Cosines per page, and per document those of all its windows."""
 
@@ -119,7 +74,7 @@ def search(
     if not documents or not query.strip() or top < 1:
         return []
     searched = Searched(tuple(documents), pages or {})
-    words = word_scores(source, query, searched)
+    words = word_scores(source.db, query, searched, source.weights.heading)
     vectors = vector_scores(source, query, searched)
     names = {document.id: document.name for document in documents}
     hits: list[Hit] = []
@@ -130,41 +85,6 @@ def search(
         if len(hits) == top:
             break
     return hits
-
-
-def word_scores(source: Source, query: str, searched: Searched) -> WordScores:
-    expression, parts = match_expression(query), part_expression(query)
-    pages = _pages(source.db, "page_words", expression, searched)
-    windows = _windows(source.db, expression, searched, source.weights.heading)
-    best: dict[PageKey, float] = {}
-    for _, key, score in windows:
-        best.setdefault(key, score)
-    by_window = {window: score for window, _, score in windows}
-    return WordScores(pages, best, by_window, _pages(source.db, "page_parts", parts, searched))
-
-
-def _pages(db: Database, table: str, expression: str, searched: Searched) -> Scores:
-    if not expression:
-        return {}
-    rows = db.tuples(
-        f"SELECT document_id, page_index, -bm25({table}) AS score FROM {table} JOIN pages ON pages.id = {table}.rowid"
-        f" WHERE {table} MATCH ? AND {searched.condition} ORDER BY score DESC LIMIT ?",
-        (expression, *searched.values(), FOUND_ROWS),
-    )
-    return {(document, page): score for document, page, score in rows}
-
-
-def _windows(db: Database, expression: str, searched: Searched, heading: float) -> list[tuple[int, PageKey, float]]:
-    """(window id, page, score), best first."""
-    if not expression:
-        return []
-    rows = db.tuples(
-        "SELECT windows.id, document_id, page_index, -bm25(window_words, ?, 1.0) AS score"
-        " FROM window_words JOIN windows ON windows.id = window_words.rowid WHERE window_words MATCH ?"
-        f" AND {searched.condition} ORDER BY score DESC LIMIT ?",
-        (heading, expression, *searched.values(), FOUND_ROWS),
-    )
-    return [(window, (document, page), score) for window, document, page, score in rows]
 
 
 def vector_scores(source: Source, query: str, searched: Searched) -> VectorScores:

@@ -40,6 +40,7 @@ class Document:
         added: seconds since the epoch.
         unreadable_pages: pages whose text could not be had (scans, garbled or broken pages).
         embedded: every window has its vector from the library's embedder.
+        language: whose stemmer made its words in the index, by Snowball's name; "" for the index's own (English).
     """
 
     id: DocumentId
@@ -52,6 +53,7 @@ class Document:
     added: float
     unreadable_pages: tuple[int, ...] = ()
     embedded: bool = False
+    language: str = ""
 
 
 @dataclass(frozen=True)

@@ -126,8 +126,14 @@ CREATE TABLE followed_files (
 ) WITHOUT ROWID;
 """
 
+STEMS = """
+ALTER TABLE documents ADD COLUMN language TEXT NOT NULL DEFAULT '';
+CREATE VIRTUAL TABLE page_stems USING fts5(text, tokenize="unicode61 remove_diacritics 2");
+CREATE VIRTUAL TABLE window_stems USING fts5(heading, text, tokenize="unicode61 remove_diacritics 2");
+"""
+
 WAIT_S = 30.0
-STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS)
+STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS)
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:

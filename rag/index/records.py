@@ -9,7 +9,9 @@ from typing import Any
 
 from rag.chunk import Chunk, Piece
 from rag.errors import DocumentError
+from rag.index import stems
 from rag.index.database import Database, Row
+from rag.languages import Stemmer
 from rag.layout import is_listing
 from rag.pdf.client import Contents, ExtractedPage
 from rag.pdf.text import CharMap
@@ -54,7 +56,9 @@ def add_page(db: Database, document_id: DocumentId, page: ExtractedPage) -> None
         db.run("INSERT INTO page_parts (rowid, text) VALUES (?, ?)", (cursor.lastrowid, page.text))
 
 
-def add_chunk(db: Database, document_id: DocumentId, ordinal: int, first_window: int, chunk: Chunk) -> int:
+def add_chunk(
+    db: Database, document_id: DocumentId, ordinal: int, first_window: int, chunk: Chunk, stemmer: Stemmer
+) -> int:
     """Stores a passage with its windows; returns the number of the next window."""
     ranges = [
         part for piece in chunk.pieces for part in locate(db, document_id, piece.page_index, piece.start, piece.count)
@@ -80,6 +84,8 @@ def add_chunk(db: Database, document_id: DocumentId, ordinal: int, first_window:
         " WHERE document_id = ? AND ordinal >= ? AND ordinal < ?",
         (document_id, first_window, last),
     )
+    if stemmer.language:
+        stems.add_windows(db, document_id, first_window, last, stemmer)
     return last
 
 
@@ -91,6 +97,7 @@ def locate(db: Database, document_id: DocumentId, page_index: int, start: int, c
 
 
 def remove_passages(db: Database, document_id: DocumentId) -> None:
+    stems.remove_windows(db, document_id)
     db.run(
         "INSERT INTO window_words (window_words, rowid, heading, text)"
         " SELECT 'delete', id, heading, text FROM window_texts WHERE document_id = ?",
@@ -103,7 +110,9 @@ def remove_passages(db: Database, document_id: DocumentId) -> None:
 def remove_pages(db: Database, document_id: DocumentId, pages: Iterable[int]) -> None:
     """Takes pages out of the table and the full-text indexes."""
     chosen = (document_id, json.dumps(list(pages)))
-    where = "document_id = ? AND page_index IN (SELECT value FROM json_each(?))"
+    among = "page_index IN (SELECT value FROM json_each(?))"
+    stems.remove_pages(db, document_id, among, chosen[1:])
+    where = f"document_id = ? AND {among}"
     for table in ("page_words", "page_parts"):
         db.run(
             f"INSERT INTO {table} ({table}, rowid, text) SELECT 'delete', id, text FROM pages WHERE {where}"
@@ -122,6 +131,7 @@ def recognised(db: Database, document_id: DocumentId) -> dict[int, list[list[Any
 def remove_document(db: Database, document_id: DocumentId) -> None:
     """Takes the document out of all tables and full-text indexes."""
     remove_passages(db, document_id)
+    stems.remove_pages(db, document_id)
     for table in ("page_words", "page_parts"):
         db.run(
             f"INSERT INTO {table} ({table}, rowid, text)"
@@ -151,6 +161,7 @@ def _document(row: Row, files: Path) -> Document:
         added=row["added"],
         unreadable_pages=tuple(json.loads(row["unread"])),
         embedded=bool(row["embedded"]),
+        language=row["language"],
     )
 
 

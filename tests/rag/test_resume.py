@@ -52,6 +52,7 @@ def everything(folder: Path) -> list[object]:
         db.tuples("SELECT ordinal, text, heading, pieces, ranges FROM passages ORDER BY ordinal"),
         db.tuples("SELECT ordinal, page_index, start, count FROM windows ORDER BY ordinal"),
         db.tuples("SELECT page_index, label FROM labels ORDER BY page_index"),
+        db.tuples("SELECT language FROM documents"),
         [(d.sha256, d.pages, d.characters, d.state) for d in library.documents()],
         [path.read_bytes() for path in sorted((folder / "vectors").iterdir())],
         sorted(path.name for path in (folder / "files").iterdir()),
