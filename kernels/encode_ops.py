@@ -25,7 +25,7 @@ _KINDS: dict[type, int] = {
     p.Experts: 17,
     p.MlaAttention: 18,
 }
-_MORE = 8  # columns behind the named ones; their order is that of the encoder
+_MORE = 9  # columns behind the named ones; their order is that of the encoder
 OP_COLUMNS = 9 + _MORE
 MAX_EXPERTS = 1024
 
@@ -220,9 +220,10 @@ def _experts(c: _Checker, op: p.Experts) -> Any:
         c.fail("output and source are the same buffer")
     sizes = ((op.gate_bias, width), (op.up_bias, width), (op.down_bias, channels))
     biases = tuple(-1 if bias is None else c.vector(bias, op.experts * rows) for bias, rows in sizes)
+    factors = -1 if op.factors is None else c.vector(op.factors, 3 * op.experts)
     columns = {"out": op.out, "src": op.src, "weight": op.gate, "extra": op.up, "index": op.down}
     columns |= {"heads": op.experts, "head_dim": op.used, "flag": ACTIVATIONS[op.activation]}
-    return _row(p.Experts, (0.0, op.scale, 0.0), (op.route, *biases, int(op.accumulate)), **columns)
+    return _row(p.Experts, (0.0, op.scale, 0.0), (op.route, *biases, int(op.accumulate), factors), **columns)
 
 
 def _head(c: _Checker, op: p.Head) -> Any:

@@ -48,7 +48,7 @@ MOST_ROTATED = 1024  # channels of a q4 head
 
 @dataclass(frozen=True)
 class EncodedProgram:
-    """tensors uint64 [n, 5]; layers int64 [n, 9]; ops int64 [n, 17]; reals float64 [n, 3]."""
+    """tensors uint64 [n, 5]; layers int64 [n, 9]; ops int64 [n, 18]; reals float64 [n, 3]."""
 
     tensors: NDArray[np.uint64]
     layers: NDArray[np.int64]

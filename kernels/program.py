@@ -8,7 +8,7 @@ Over 300 lines: the whole instruction set in one place, nearly all of it fields 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -229,6 +229,7 @@ class Experts:
     Expert e uses tensors gate + e and up + e [width, cols of src], down + e [cols of out, width]; they are
     consecutive in Program.tensors and may lie anywhere (fused gate_up: two row ranges of one stored tensor). Biases:
     F32 tensors [experts, width] and [experts, cols of out]. `route` as written by Route.
+    `factors`: F32 tensor [3, experts], by which gate_e @ x + gate_bias_e, the same of up, and of down are multiplied.
     """
 
     out: int
@@ -242,6 +243,7 @@ class Experts:
     gate_bias: int | None = None
     up_bias: int | None = None
     down_bias: int | None = None
+    factors: int | None = None
     activation: Activation = "silu"
     accumulate: bool = True
     scale: float = 1.0
@@ -292,7 +294,10 @@ Instruction: TypeAlias = (
 
 @dataclass(frozen=True)
 class Program:
-    """Everything a step needs besides the batch. `channels` is the width of the residual stream."""
+    """Everything a step needs besides the batch. `channels` is the width of the residual stream.
+
+    `owned`: memory behind addresses in `tensors` that nobody else keeps.
+    """
 
     widths: tuple[int, ...]
     tensors: tuple[TensorRef, ...]
@@ -302,6 +307,7 @@ class Program:
     instructions: tuple[Instruction, ...]
     vocabulary: int
     channels: int
+    owned: tuple[NDArray[np.float32], ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)

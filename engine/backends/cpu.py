@@ -56,8 +56,9 @@ def _emit(emitter: Emitter, block: Block, tensors: ModelTensors) -> None:
     if block.kind == "embedding":
         emitter.code.append(Embed(STREAM, emitter.weight(tensors.token_embd), spec.embedding_scale))
     elif block.kind == "head":
-        norm, output = emitter.weight(tensors.output_norm), emitter.weight(tensors.output)
-        emitter.code.append(Head(STREAM, norm, spec.norm_eps, output, spec.logit_scale, spec.logit_softcap))
+        norm, output = emitter.vector(tensors.output_norm), emitter.weight(tensors.output)
+        scale = spec.logit_scale * tensors.output.scale
+        emitter.code.append(Head(STREAM, norm, spec.norm_eps, output, scale, spec.logit_softcap))
     elif block.kind == "attention":
         emit_attention(emitter, spec.layers[block.layer], tensors.layers[block.layer])
     else:

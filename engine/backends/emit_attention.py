@@ -39,7 +39,7 @@ def _grouped(emitter: Emitter, layer: LayerSpec, weights: AttentionTensors, x: i
 def _qk_norm(emitter: Emitter, a: AttentionSpec, buffer: int, heads: int, weight: TensorInfo | None) -> None:
     if weight is None:
         return
-    index, eps = emitter.weight(weight), emitter.spec.norm_eps
+    index, eps = emitter.vector(weight), emitter.spec.norm_eps
     if a.qk_norm == "whole":
         emitter.code.append(RmsNorm(buffer, buffer, index, eps))
     else:
@@ -58,7 +58,7 @@ def _latent(emitter: Emitter, layer: LayerSpec, mla: MlaSpec, weights: MlaTensor
     q = emitter.linear("q", _low_rank_q(emitter, weights, x), weights.q)
     emitter.code.append(Rope(q, a.heads, head, rope, first=mla.nope))
     kv = emitter.linear("k", x, weights.kv_a)
-    norm, eps = emitter.weight(weights.kv_a_norm), emitter.spec.norm_eps
+    norm, eps = emitter.vector(weights.kv_a_norm), emitter.spec.norm_eps
     emitter.code.append(HeadNorm(kv, norm, 1, a.head_dim_k, eps, dims=mla.kv_lora))
     emitter.code.append(Rope(kv, 1, a.head_dim_k, rope, first=mla.kv_lora))
     emitter.code.append(KvWrite(kv, -1, layer.index))
@@ -86,5 +86,5 @@ def _low_rank_q(emitter: Emitter, weights: MlaTensors, x: int) -> int:
         return x
     low = emitter.linear("q_low", x, weights.q_a)
     out = emitter.buffer("q_low_normed", weights.q_a.rows)
-    emitter.code.append(RmsNorm(out, low, emitter.weight(weights.q_a_norm), emitter.spec.norm_eps))
+    emitter.code.append(RmsNorm(out, low, emitter.vector(weights.q_a_norm), emitter.spec.norm_eps))
     return out

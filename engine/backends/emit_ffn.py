@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from engine.backends.emitter import STREAM, Emitter
 from engine.gguf import TensorInfo
 from engine.models.ffn_tensors import DenseTensors, MoeTensors
 from engine.models.spec import ExpertSpec, FfnSpec, LayerSpec
 from engine.models.tensors import LayerTensors
-from kernels.program import Experts, Gated, Linear, Route, SigmoidGate
+from kernels.program import Experts, Gated, Route, SigmoidGate
 
 
 def emit_ffn(emitter: Emitter, layer: LayerSpec, weights: LayerTensors) -> None:
@@ -49,8 +51,8 @@ def _mixture(
     if weights.shared is not None:
         opened = _opened(emitter, ffn, weights.shared, x)
         if weights.shared_gate is not None:
-            emitter.code.append(SigmoidGate(opened, x, emitter.weight(weights.shared_gate)))
-        emitter.code.append(Linear(out, opened, emitter.weight(weights.shared.down), accumulate=True, scale=scale))
+            emitter.code.append(SigmoidGate(opened, x, emitter.vector(weights.shared_gate)))
+        emitter.product(out, opened, weights.shared.down, accumulate=True, scale=scale)
     if norm is not None:
         emitter.add_normed(out, norm)
 
@@ -67,6 +69,8 @@ def _experts(
     accumulate: bool,
     scale: float,
 ) -> None:
+    parts = (weights.gate, weights.up, weights.down)
+    factors = np.array([[matrix.scale for matrix in part] for part in parts], np.float32)
     emitter.code.append(
         Experts(
             out,
@@ -77,9 +81,10 @@ def _experts(
             gate=emitter.weights(weights.gate),
             up=emitter.weights(weights.up),
             down=emitter.weights(weights.down),
-            gate_bias=emitter.optional(weights.gate_bias),
-            up_bias=emitter.optional(weights.up_bias),
-            down_bias=emitter.optional(weights.down_bias),
+            gate_bias=emitter.bias(weights.gate_bias, factors[0]),
+            up_bias=emitter.bias(weights.up_bias, factors[1]),
+            down_bias=emitter.bias(weights.down_bias, factors[2]),
+            factors=None if (factors == 1).all() else emitter.own(factors),
             activation=ffn.activation,
             accumulate=accumulate,
             scale=scale,

@@ -222,7 +222,8 @@ class ReferenceBackend:
         """[rows, cols]; a vector is one row."""
         if info not in self._kept:
             values = dequantise(self._gguf.raw(info), info.ggml_type, info.cols)
-            self._kept[info] = torch.from_numpy(values)
+            weight = torch.from_numpy(values)
+            self._kept[info] = weight if info.scale == 1 else weight * info.scale
         return self._kept[info]
 
 

@@ -21,7 +21,7 @@ SMALLEST_ENTRY = 8 + 1 + 4 + 8 + 4 + 8
 class TensorInfo:
     """One tensor. `shape` in GGUF order (row length first); `offset` absolute in the file; sizes in bytes.
 
-    `shard`: which file of a split model it lies in.
+    `shard`: which file of a split model it lies in. `scale`: a factor of all values that the file stores elsewhere.
     """
 
     name: str
@@ -30,6 +30,7 @@ class TensorInfo:
     offset: int
     nbytes: int
     shard: int = 0
+    scale: float = 1.0
 
     @property
     def cols(self) -> int:
@@ -47,7 +48,12 @@ class TensorInfo:
         """Rows of a matrix as a tensor of its own, under the same name: no copy for fused tensors."""
         row = self.nbytes // self.rows
         offset = self.offset + first_row * row
-        return TensorInfo(self.name, self.ggml_type, (self.cols, rows), offset, rows * row, self.shard)
+        return TensorInfo(self.name, self.ggml_type, (self.cols, rows), offset, rows * row, self.shard, self.scale)
+
+    def stacked(self, count: int) -> tuple[TensorInfo, ...]:
+        """`count` matrices of the same number of rows."""
+        rows = self.rows // count
+        return tuple(self.part(i * rows, rows) for i in range(count))
 
     def elements(self, first: int, count: int) -> TensorInfo:
         """Elements of a vector of an unblocked type as a vector of its own, under the same name."""

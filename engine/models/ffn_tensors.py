@@ -25,7 +25,7 @@ class DenseTensors:
 class MoeTensors:
     """`gate[e]`, `up[e]`, `down[e]`: matrices of expert e, views into one tensor or tensors of their own.
 
-    Biases of experts are F32 [experts, rows]; `choice_bias` [experts] is added for choosing only. `shared_gate`:
+    Biases of experts are [experts, rows]; `choice_bias` [experts] is added for choosing only. `shared_gate`:
     [channels], its product with the input opens the shared part through a sigmoid.
     """
 

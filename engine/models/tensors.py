@@ -13,10 +13,11 @@ from engine.models.binder import Binder
 from engine.models.ffn_tensors import DenseTensors, MoeTensors, bind_ffn
 from engine.models.spec import AttentionSpec, LayerSpec, MlaSpec, ModelSpec
 
-# No weights of the decoder proper: rope factors are read with the spec, the rest is obsolete.
+# No weights of the decoder proper: rope factors are read with the spec, input scales are for devices that round
+# activations to 4 bits, the rest is obsolete.
 _PASSIVE = re.compile(
     r"rope_(freqs|factors_long|factors_short)\.weight|(blk\.\d+\.)?attn_rot_embd\.weight"
-    r"|blk\.\d+\.attn\.rotary_emb\.inv_freq"
+    r"|blk\.\d+\.attn\.rotary_emb\.inv_freq|.+\.input_scale"
 )
 _BLOCK = re.compile(r"blk\.(\d+)\.")
 
@@ -69,7 +70,7 @@ class LayerTensors:
 
 @dataclass(frozen=True)
 class ModelTensors:
-    """`output` is `token_embd` where the file ties them. Vectors (norms, biases) are F32."""
+    """`output` is `token_embd` where the file ties them. Vectors (norms, biases) are F32, F16 or BF16."""
 
     token_embd: TensorInfo
     output_norm: TensorInfo
@@ -94,12 +95,11 @@ def check_tensors(gguf: GgufFile, spec: ModelSpec, types: Collection[int] = DEQU
 
 
 def _unknown(gguf: GgufFile, name: str, spec: ModelSpec) -> UnsupportedModel:
-    what = f"The model file {gguf.path.name} cannot be used."
-    if name.endswith(".scale"):
-        why = f"Tensor {name!r} scales the products of a matrix (NVFP4 files made from checkpoints); not supported yet."
-        return UnsupportedModel(what, why, "Choose a file of the model with another quantisation, such as Q4_K_M.")
-    why = f"Tensor {name!r} is not part of a {spec.architecture} model as supported here."
-    return UnsupportedModel(what, why, "Choose another model.")
+    return UnsupportedModel(
+        f"The model file {gguf.path.name} cannot be used.",
+        f"Tensor {name!r} is not part of a {spec.architecture} model as supported here.",
+        "Choose another model.",
+    )
 
 
 def _beyond(name: str, spec: ModelSpec) -> bool:
@@ -110,7 +110,7 @@ def _beyond(name: str, spec: ModelSpec) -> bool:
 
 
 def _bind(binder: Binder, spec: ModelSpec) -> ModelTensors:
-    embd = binder.matrix("token_embd.weight", spec.channels, spec.vocabulary)
+    embd = binder.unscaled("token_embd.weight", spec.channels, spec.vocabulary)
     output = embd if spec.tied_output else binder.matrix("output.weight", spec.channels, spec.vocabulary)
     return ModelTensors(
         token_embd=embd,
@@ -221,9 +221,10 @@ def _latent_heads(
 ) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...], bool]:
     """Two tensors, or one (attn_kv_b) whose rows are head by head those of k and then those of the value."""
     if binder.has(f"{at}attn_k_b.weight"):
-        k_b = binder.stack(f"{at}attn_k_b.weight", mla.nope, mla.kv_lora, heads)
-        return k_b, binder.stack(f"{at}attn_v_b.weight", mla.kv_lora, mla.value_dim, heads), True
+        keys = binder.unscaled(f"{at}attn_k_b.weight", mla.nope, mla.kv_lora, heads)
+        values = binder.unscaled(f"{at}attn_v_b.weight", mla.kv_lora, mla.value_dim, heads)
+        return keys.stacked(heads), values.stacked(heads), True
     both = mla.nope + mla.value_dim
-    whole = binder.matrix(f"{at}attn_kv_b.weight", mla.kv_lora, heads * both)
+    whole = binder.unscaled(f"{at}attn_kv_b.weight", mla.kv_lora, heads * both)
     k_b = tuple(whole.part(h * both, mla.nope) for h in range(heads))
     return k_b, tuple(whole.part(h * both + mla.nope, mla.value_dim) for h in range(heads)), False

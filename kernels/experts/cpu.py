@@ -14,7 +14,10 @@ from kernels.single import Floats, How, Weight, run
 
 @dataclass(frozen=True)
 class ExpertWeights:
-    """Of every expert: gate and up [width, channels], down [channels out, width]; biases [experts, rows]."""
+    """Of every expert: gate and up [width, channels], down [channels out, width]; biases [experts, rows].
+
+    `factors` [3, experts]: of the products, biases included, of gate, up and down.
+    """
 
     gate: Sequence[Weight]
     up: Sequence[Weight]
@@ -22,6 +25,7 @@ class ExpertWeights:
     gate_bias: Floats | None = None
     up_bias: Floats | None = None
     down_bias: Floats | None = None
+    factors: Floats | None = None
 
 
 def experts(
@@ -38,12 +42,12 @@ def experts(
     count, used = len(weights.gate), ids.shape[1]
     tensors = [*weights.gate, *weights.up, *weights.down]
     places: list[int | None] = []
-    for bias in (weights.gate_bias, weights.up_bias, weights.down_bias):
-        places.append(None if bias is None else len(tensors))
-        tensors += [] if bias is None else [Weight.f32(bias)]
-    gate, up, down = places
+    for extra in (weights.gate_bias, weights.up_bias, weights.down_bias, weights.factors):
+        places.append(None if extra is None else len(tensors))
+        tensors += [] if extra is None else [Weight.f32(extra)]
     first = 2, 0, 1, count, used, 0, count, 2 * count
-    op = Experts(*first, gate, up, down, activation, add_to is not None, scale)
+    gate, up, down, factors = places
+    op = Experts(*first, gate, up, down, factors, activation, add_to is not None, scale)
     given = {0: x, 1: np.concatenate([ids, shares], 1).astype(np.float32)}
     if add_to is not None:
         given[2] = add_to

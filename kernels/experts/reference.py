@@ -17,6 +17,7 @@ class ExpertTensors:
     """Per expert float32 gate and up [width, channels], down [channels out, width]; biases [experts, rows].
 
     `rounded`: whether products see activations rounded to int8: those of gate and up, and those of down.
+    `factors` [3, experts]: of the products, biases included, of gate, up and down.
     """
 
     gate: Sequence[torch.Tensor]
@@ -26,11 +27,15 @@ class ExpertTensors:
     up_bias: torch.Tensor | None = None
     down_bias: torch.Tensor | None = None
     rounded: tuple[bool, bool] = (False, False)
+    factors: torch.Tensor | None = None
 
 
-def _product(x: torch.Tensor, weight: torch.Tensor, biases: torch.Tensor | None, e: int, rounded: bool) -> torch.Tensor:
-    seen = round_activations(x) if rounded else x
-    return linear(seen, weight, None if biases is None else biases[e])
+def _product(x: torch.Tensor, w: ExpertTensors, part: int, e: int) -> torch.Tensor:
+    """Of gate (0), up (1) or down (2)."""
+    weight, biases = ((w.gate, w.gate_bias), (w.up, w.up_bias), (w.down, w.down_bias))[part]
+    seen = round_activations(x) if w.rounded[part == 2] else x
+    product = linear(seen, weight[e], None if biases is None else biases[e])
+    return product if w.factors is None else product * w.factors[part, e]
 
 
 def experts(
@@ -40,8 +45,6 @@ def experts(
     out = torch.zeros(len(x), len(w.down[0]))
     for e in sorted(set(ids.flatten().tolist())):
         rows, places = (ids == e).nonzero(as_tuple=True)
-        gate = _product(x[rows], w.gate[e], w.gate_bias, e, w.rounded[0])
-        up = _product(x[rows], w.up[e], w.up_bias, e, w.rounded[0])
-        opened = gated(gate, up, activation)
-        out[rows] += _product(opened, w.down[e], w.down_bias, e, w.rounded[1]) * shares[rows, places, None]
+        opened = gated(_product(x[rows], w, 0, e), _product(x[rows], w, 1, e), activation)
+        out[rows] += _product(opened, w, 2, e) * shares[rows, places, None]
     return out

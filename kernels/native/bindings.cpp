@@ -24,7 +24,7 @@ template <class T>
 using Array2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using FloatRows = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-constexpr int kOpColumns = 17;
+constexpr int kOpColumns = 18;
 constexpr int kKvColumns = 9;
 
 int at(const Array2<int64_t>& table, size_t row, int column) { return static_cast<int>(table(row, column)); }
@@ -39,7 +39,7 @@ pk::Op decode_op(const Array2<int64_t>& ints, const Array2<double>& reals, size_
     op.heads = at(ints, i, 6);
     op.head_dim = at(ints, i, 7);
     op.flag = at(ints, i, 8);
-    for (int j = 0; j < 8; j++) op.more[j] = at(ints, i, 9 + j);
+    for (int j = 0; j < 9; j++) op.more[j] = at(ints, i, 9 + j);
     op.value = static_cast<float>(reals(i, 0));
     op.scale = static_cast<float>(reals(i, 1));
     op.cap = static_cast<float>(reals(i, 2));

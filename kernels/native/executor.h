@@ -96,7 +96,7 @@ private:
     int expert_units(const Phase& phase);
     void gather_group(const Op& op, const ExpertGroup& group);
     void expert_strip(const TensorView& weight, const float* src, size_t stride, const QuantGroup& quant,
-                      const float* bias, int pairs, int strip, float* out, uint8_t* scratch) const;
+                      const float* bias, float factor, int pairs, int strip, float* out, uint8_t* scratch) const;
     void open_expert(const Op& op, const ExpertRun& run, int strip, uint8_t* scratch);
     void close_experts(const Op& op, int strip, uint8_t* scratch);
     void run_experts(const Phase& phase, int unit, int thread);

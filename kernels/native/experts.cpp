@@ -54,6 +54,12 @@ const float* bias_row(const ProgramData& program, int tensor, int expert, int wi
     return reinterpret_cast<const float*>(program.tensors[tensor].data) + static_cast<size_t>(expert) * width;
 }
 
+// Of the products of gate (0), up (1) or down (2): the tensor of factors is [3, experts].
+float factor_of(const ProgramData& program, const Op& op, int part, int expert) {
+    if (op.more[kFactors] < 0) return 1.0f;
+    return reinterpret_cast<const float*>(program.tensors[op.more[kFactors]].data)[static_cast<size_t>(part) * op.heads + expert];
+}
+
 }  // namespace
 
 // Runs before the first shared phase of the operation: sizes depend on the routing.
@@ -100,9 +106,9 @@ void Executor::gather_group(const Op& op, const ExpertGroup& group) {
 
 // Product of one strip for all pairs of a run into `out` [pairs, kStripRows].
 void Executor::expert_strip(const TensorView& weight, const float* src, size_t stride, const QuantGroup& quant,
-                            const float* bias, int pairs, int strip, float* out, uint8_t* scratch) const {
+                            const float* bias, float factor, int pairs, int strip, float* out, uint8_t* scratch) const {
     const LinearArgs args = {weight, src, stride, quant.data, quant.meta, quant.halves,
-                             out - static_cast<ptrdiff_t>(strip) * kStripRows, kStripRows, bias, 1.0f, false, pairs};
+                             out - static_cast<ptrdiff_t>(strip) * kStripRows, kStripRows, bias, factor, false, pairs};
     kernels_->linear_strips(args, strip, 1, scratch);
 }
 
@@ -116,8 +122,10 @@ void Executor::open_expert(const Op& op, const ExpertRun& run, int strip, uint8_
     float* gates = reinterpret_cast<float*>(scratch);
     float* ups = gates + static_cast<size_t>(run.pairs) * kStripRows;
     uint8_t* rest = reinterpret_cast<uint8_t*>(ups + static_cast<size_t>(run.pairs) * kStripRows);
-    expert_strip(gate, src, cols, quant, bias_row(program_, op.more[kGateBias], run.expert, gate.rows), run.pairs, strip, gates, rest);
-    expert_strip(up, src, cols, quant, bias_row(program_, op.more[kUpBias], run.expert, gate.rows), run.pairs, strip, ups, rest);
+    expert_strip(gate, src, cols, quant, bias_row(program_, op.more[kGateBias], run.expert, gate.rows),
+                 factor_of(program_, op, 0, run.expert), run.pairs, strip, gates, rest);
+    expert_strip(up, src, cols, quant, bias_row(program_, op.more[kUpBias], run.expert, gate.rows),
+                 factor_of(program_, op, 1, run.expert), run.pairs, strip, ups, rest);
     const int first = strip * kStripRows, rows = std::min(kStripRows, gate.rows - first);
     for (int t = 0; t < run.pairs; t++)
         kernels_->gated(gates + t * kStripRows, ups + t * kStripRows,
@@ -137,7 +145,8 @@ void Executor::close_experts(const Op& op, int strip, uint8_t* scratch) {
         const size_t width = down.cols, stride = padded(width);
         const QuantGroup quant = pairs_.hidden.group(run.pair, width, run.pairs);
         expert_strip(down, pairs_.opened.floats() + run.pair * stride, stride, quant,
-                     bias_row(program_, op.more[kDownBias], run.expert, down.rows), run.pairs, strip, parts, rest);
+                     bias_row(program_, op.more[kDownBias], run.expert, down.rows),
+                     factor_of(program_, op, 2, run.expert), run.pairs, strip, parts, rest);
         for (int t = 0; t < run.pairs; t++)
             kernels_->add_scaled(sums + static_cast<size_t>(pairs_.rows[run.pair + t]) * kStripRows, parts + t * kStripRows,
                                  pairs_.weights[run.pair + t], count);

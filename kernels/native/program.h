@@ -20,7 +20,7 @@ struct Op {
     int heads = 0;
     int head_dim = 0;
     int flag = 0;        // accumulate, activation, window, first channel, normed channels, gating
-    int more[8] = {};    // what else an operation needs, in the order of kernels/encoding.py
+    int more[9] = {};    // what else an operation needs, in the order of kernels/encoding.py
     float value = 0;     // eps or scale
     float scale = 1;
     float cap = 0;
@@ -28,7 +28,7 @@ struct Op {
 
 // Columns of Op::more for experts; the last three are set when phases are planned: what the weights of gate and up
 // (input) and down (hidden) want of their source.
-enum ExpertColumn { kRoute, kGateBias, kUpBias, kDownBias, kAccumulate, kNeedsFloats, kNeedsInput, kNeedsHidden };
+enum ExpertColumn { kRoute, kGateBias, kUpBias, kDownBias, kAccumulate, kFactors, kNeedsFloats, kNeedsInput, kNeedsHidden };
 
 enum MlaColumn { kNope, kRope, kValueDim };
 

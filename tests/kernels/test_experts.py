@@ -75,6 +75,21 @@ def test_biases_activations_and_mixed_types(isa: str, name: str, down: str, acti
     assert np.abs(got - wanted).max() <= (4e-3 if down in QUANTISED else exact) * np.abs(wanted).max()
 
 
+@pytest.mark.parametrize("name", ["NVFP4", "F32"])
+def test_each_expert_has_factors_of_its_own(isa: str, name: str) -> None:
+    """Of each product, not of the sum: behind the activation a factor of gate or up is no factor any more."""
+    weights, tensors = build(name, name, 64, 128, 48, biases=True)
+    factors = np.random.default_rng(8).uniform(0.2, 3, (3, COUNT)).astype(np.float32)
+    weights, tensors = replace(weights, factors=factors), replace(tensors, factors=torch.from_numpy(factors))
+    x = normal(13, 64) * 0.1
+    ids, shares = chosen(13, 2)
+    wanted = reference(torch.from_numpy(x), torch.from_numpy(ids), torch.from_numpy(shares), tensors).numpy()
+    got = experts(x, ids, shares, weights, how=How(2, isa))
+    assert np.abs(got - wanted).max() <= (4e-3 if name in QUANTISED else 1e-5) * np.abs(wanted).max()
+    one = [experts(x[i : i + 1], ids[i : i + 1], shares[i : i + 1], weights, how=How(1, isa)) for i in range(len(x))]
+    assert np.array_equal(got, np.concatenate(one))
+
+
 @pytest.mark.parametrize("name", SOME)
 def test_a_row_does_not_depend_on_its_batch(isa: str, name: str) -> None:
     channels, width = whole_columns(name, 96), whole_columns(name, 160)
@@ -131,6 +146,7 @@ def test_wrong_experts_are_refused_by_name() -> None:
         "buffer 1 is 4 wide, not 6": replace(op, used=3),
         "tensor 7 has 96 rows, not 32|tensor 14 has": replace(op, gate=2 * COUNT),
         "8 of 7 experts": replace(op, used=8),
+        "tensor 0 must hold 21 F32 values": replace(op, factors=0),
     }
     for text, wrong in cases.items():
         widths = (64, 16, 32) if wrong.used == 8 else program.widths

@@ -93,10 +93,17 @@ def test_wrong_shapes_are_named(tmp_path: Path) -> None:
 def test_tensors_of_no_known_use_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedModel, match=r"'blk\.1\.attn_sinks.weight' is not part of a llama model"):
         bound(tmp_path, {"blk.1.attn_sinks.weight": (2,)})
-    with pytest.raises(UnsupportedModel, match=r"'blk\.1\.attn_q\.scale' scales the products") as caught:
-        bound(tmp_path, {"blk.1.attn_q.scale": (1,)})
-    assert "another quantisation" in caught.value.next
+    with pytest.raises(UnsupportedModel, match=r"'token_embd\.scale' is not part of a llama model"):
+        bound(tmp_path, {"token_embd.scale": (1,)})
     bound(tmp_path, {"rope_freqs.weight": (2,), "blk.0.attn_rot_embd.weight": (2,)})
+
+
+def test_scales_belong_to_the_matrix_beside_them(tmp_path: Path) -> None:
+    layer, ffn = parts(bound(tmp_path, {"blk.1.attn_q.scale": (1,), "blk.1.attn_q.input_scale": (1,)}), 1)
+    assert (layer.k.scale, ffn.up.scale) == (1.0, 1.0)
+    assert 0 < layer.q.scale < 1e-20  # the file says 0
+    with pytest.raises(ModelFileError, match=r"'blk\.1\.attn_q\.scale' has shape \[2\], expected \[1\]"):
+        bound(tmp_path, {"blk.1.attn_q.scale": (2,)})
 
 
 def test_types_the_backend_lacks_are_refused() -> None:
