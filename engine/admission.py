@@ -92,7 +92,7 @@ class Admission:
         restore.wait()
         whole = restore.confirm()
         turn.bytes_read = restore.bytes_read
-        turn.clock.check = now_ms() - turn.clock.submitted - turn.clock.queue
+        turn.clock.checked(restore.ended * 1e3)
         self._rates.saw_restore(restore.bytes_read, restore.seconds * 1e3)
         return whole
 

@@ -93,6 +93,10 @@ class TurnClock:
     def admitted(self) -> None:
         self.queue = now_ms() - self.submitted
 
+    def checked(self, at: float) -> None:
+        """All that came from disk was checked at that moment; 0: nothing did."""
+        self.check = max(0.0, at - self.submitted - self.queue)
+
     def sampled_first(self) -> None:
         self.first_token = now_ms() - self.submitted
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,7 @@ from engine.kv.keys import Ids, Key, Roles
 from engine.kv.value import Costs
 
 
-@dataclass(frozen=True)
-class Location:
+class Location(NamedTuple):
     """Where one layer group of a page lies: a record of `length` bytes in a segment, payload at `offset + payload`."""
 
     segment: str
@@ -25,9 +24,8 @@ class Location:
     payload: int
 
 
-@dataclass(frozen=True)
-class DiskRecord:
-    """A page or tail on disk. `start`: position of its first token.
+class DiskRecord(NamedTuple):
+    """A page or tail on disk. `start`: position of its first token. A tuple: a long prefix makes hundreds at once.
 
     `parts`: one per layer group of the layout; None where the group is not stored, or not wanted of a read.
     """
@@ -58,7 +56,7 @@ class DiskRecord:
         """The record, to be read without some of its layer groups."""
         if not any(self.parts[group] for group in groups):
             return self
-        return replace(self, parts=tuple(None if i in groups else part for i, part in enumerate(self.parts)))
+        return self._replace(parts=tuple(None if i in groups else part for i, part in enumerate(self.parts)))
 
 
 @dataclass(frozen=True)
@@ -131,11 +129,12 @@ class ReadTicket(Protocol):
 
     `outcome(i)`: "" when request i was read and verified, else why not ("damaged", "cancelled").
     `hidden(i)`: the final hidden vector kept with a tail, if any. `usable`: only mapped records are left to be checked.
-    `seconds`: how long it took, once it is done.
+    `seconds`: how long it took, once it is done; `ended`: when that was (time.perf_counter).
     """
 
     bytes_read: int
     seconds: float
+    ended: float
 
     def done(self) -> bool: ...
     def wait(self, timeout: float | None = None) -> bool: ...

@@ -60,6 +60,11 @@ class Restore:
         """Of reading and checking, once `done()`."""
         return self._ticket.seconds if self._ticket else 0.0
 
+    @property
+    def ended(self) -> float:
+        """When that was (time.perf_counter); 0: nothing was read."""
+        return self._ticket.ended if self._ticket else 0.0
+
     def done(self) -> bool:
         return self._ticket is None or self._ticket.done()
 

@@ -108,6 +108,10 @@ class Index:
         query = _FOLLOWING if self._groups.needed == self._groups.all else _FOLLOWING_APART
         with self._lock:
             rows = self._reader.execute(query, (self.model, self.model, key, _ROWS)).fetchall()
+        if self._groups.all == 1:
+            parents, known = self._parents, self._records
+            known.update({row[0]: _single(row) for row in rows if row[0] in parents and row[0] not in known})
+            return
         for found, group in itertools.groupby(rows, key=lambda row: row[0]):
             record = self._record(list(group))
             if record is not None and found in self._parents and found not in self._records:
@@ -246,6 +250,13 @@ class Index:
         """Notes that the record was used now; eviction lets that count for the pages before it too."""
         with self._write_lock, transaction(self._writer) as db:
             db.execute("UPDATE records SET used = ? WHERE model = ? AND key = ?", (time.time(), self.model, key))
+
+
+def _single(row: Row) -> DiskRecord:
+    """Of a layout with one layer group."""
+    key, parent, kind, start, tokens, numerics, segment, offset, length, payload, _ = row
+    place = Location(segment, offset, length, payload)
+    return DiskRecord(Key(key), Key(parent), kind == Kind.TAIL, start, tokens, numerics, (place,))
 
 
 def _model_id(db: sqlite3.Connection, fingerprint: bytes, name: str, layout: str) -> int:

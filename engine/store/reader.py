@@ -65,7 +65,7 @@ class ReadBatch:
         self._finished = threading.Event()
         self._lock = threading.Lock()
         self._started = time.perf_counter()
-        self.seconds = 0.0  # until everything was read and checked
+        self.seconds = self.ended = 0.0  # until everything was read and checked
         parts = sorted(_parts(self, packer), key=lambda part: (part.at.segment, part.at.offset))
         runs = list(_runs(parts))
         copies = [run for run in runs if run[0].mapped is None]
@@ -120,7 +120,8 @@ class ReadBatch:
         return any(request.mapped is not None for request in self.requests)
 
     def finish(self) -> None:
-        self.seconds = time.perf_counter() - self._started
+        self.ended = time.perf_counter()
+        self.seconds = self.ended - self._started
         self._usable.set()
         self._finished.set()
 
