@@ -6,7 +6,6 @@ Over 300 lines: the one place where the parts of the cache meet.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from functools import cache
@@ -17,20 +16,21 @@ import numpy.typing as npt
 from engine.kv import adopt
 from engine.kv.claims import Claims
 from engine.kv.conversations import Conversations
-from engine.kv.disk import DiskRecord, DiskTier, Head, Notice, WriteRequest
+from engine.kv.disk import DiskRecord, DiskTier, Head, Notice
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Ids, Key, Roles, arrays, page_key, root_key, shifted_key
 from engine.kv.layout import PageLayout, copy_rows
 from engine.kv.log import KvLog
 from engine.kv.match import Matcher, PrefixMatch, leading_nodes, resident
 from engine.kv.pool import PageBuffer, PagePool
+from engine.kv.removal import remove_range
 from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
 from engine.kv.restore import Restore
 from engine.kv.sequence import Sequence
-from engine.kv.shift import KeyRotation, move_rows, salt_key, salts_of
+from engine.kv.shift import KeyRotation, salt_key, salts_of
 from engine.kv.tree import Node, PageTree
 from engine.kv.value import Costs
-from engine.kv.windows import anchors_in, looked_back_on
+from engine.kv.writing import WriteBehind
 from engine.messages import Shift, Tokens
 from kernels.guarded import lost_count
 
@@ -63,7 +63,7 @@ class KvCache:
         self.claims = Claims()
         self.conversations = Conversations(self.tree, store, self.root)
         self._matcher = Matcher(self.tree, store, self.root, layout, numerics)
-        self._written: deque[tuple[Node, frozenset[int], bool]] = deque()  # filled by the I/O thread
+        self._writing = WriteBehind(store, layout)
         self._abandoned: list[Restore] = []
         self._notices: list[Notice] = []
         self._lost = lost_count()
@@ -151,9 +151,9 @@ class KvCache:
         self.poll()
         if self.disk:
             self.disk.refresh()  # what was evicted by another process has to be written again
-        queued = sum(self._write(page, conversation) for page in sequence.pages) + self.anchor(sequence)
+        queued = sum(self._writing.write(page, conversation) for page in sequence.pages) + self.anchor(sequence)
         tail = self._keep_tail(sequence)
-        queued += self._write(tail, conversation) if tail else 0
+        queued += self._writing.write(tail, conversation) if tail else 0
         head = Head(conversation, sequence.last_key, tail.key if tail else None, sequence.num_tokens, time.time())
         self.conversations.set_head(head)
         if self.disk:
@@ -165,7 +165,7 @@ class KvCache:
 
     def anchor(self, sequence: Sequence) -> int:
         """Queues what is needed to go on at the sequence's end; returns the bytes."""
-        return self._write_windows(sequence.pages, sequence.num_tokens)
+        return self._writing.write_windows(sequence.pages, sequence.num_tokens)
 
     def fork(self, source: str, target: str) -> None:
         """Gives `target` the state of `source`; nothing is copied."""
@@ -280,40 +280,7 @@ class KvCache:
 
         KvMemoryFull: no room for the moved pages. The given sequence is not changed.
         """
-        size, tokens = self.layout.page_tokens, sequence.tokens
-        rest = Tokens(tokens.ids[start + count :], tokens.roles[start + count :])
-        cut = -(-start // size)  # the page that `start` lies in keeps its own salts
-        behind = [page.salts for page in sequence.pages[cut:]]
-        behind += [sequence.salts] if len(sequence.pages) >= cut else []
-        result = sequence.fork()
-        try:
-            result.keep_first(start)
-            if not len(rest):
-                return result
-            result.reserve(len(rest))
-            self._move(sequence, start + count, result, start, len(rest), rotation)
-            removed = np.array(tokens.ids[start : start + count], np.int32)
-            result.salts = (*result.salts, removed, *(salt for salts in behind for salt in salts))
-            result.commit(rest.ids, rest.roles)
-        except BaseException:
-            result.release()
-            raise
-        return result
-
-    def _move(
-        self, source: Sequence, source_start: int, target: Sequence, start: int, count: int, rotation: KeyRotation
-    ) -> None:
-        size = self.layout.page_tokens
-        old = [page.buffer for page in source.pages] + source.open_buffers()
-        first, new = start // size, target.open_buffers()
-        done = 0
-        while done < count:
-            at, to = source_start + done, start + done
-            n = min(count - done, size - at % size, size - to % size)
-            view = new[to // size - first].view
-            move_rows(self.layout, old[at // size].view, at % size, view, to % size, n)
-            rotation.rotate(view, slice(to % size, to % size + n), start - source_start)
-            done += n
+        return remove_range(sequence, self.layout, start, count, rotation)
 
     # --- used by sequences and restores ---
 
@@ -350,8 +317,8 @@ class KvCache:
             self.pool.release(buffer)
         else:
             page = self._sealed(sequence, key, page_ids, page_roles, buffer)
-        for anchor in self._anchors(sequence, page):
-            sequence.bytes_queued += self._write_windows((*sequence.pages, page), anchor)
+        for anchor in self._writing.anchors(page, sequence.anchors):
+            sequence.bytes_queued += self._writing.write_windows((*sequence.pages, page), anchor)
         return page
 
     def complete(self, page: Node, buffer: PageBuffer) -> None:
@@ -369,7 +336,7 @@ class KvCache:
         buffer.sealed, buffer.filled = True, len(page_ids)
         page = self._add(sequence, key, page_ids, page_roles, buffer, sealed=True)
         self.log.add("debug", "seal", start=page.start, tokens=len(page_ids), key=key.hex())
-        sequence.bytes_queued += self._write(page, "")
+        sequence.bytes_queued += self._writing.write(page, "")
         return page
 
     def abandon(self, restore: Restore) -> None:
@@ -379,48 +346,11 @@ class KvCache:
 
     def poll(self) -> None:
         """Takes note of finished writes and of the end of cancelled restores."""
-        while self._written:
-            node, groups, durable = self._written.popleft()
-            node.refs -= 1
-            node.writing, node.saved = node.writing - groups, durable
+        self._writing.poll()
         self.tree.sweep()
         for restore in [restore for restore in self._abandoned if restore.done()]:
             restore.free()
             self._abandoned.remove(restore)
-
-    def _write(self, node: Node, conversation: str, windows: bool = False) -> int:
-        """Queues what of the node is not on disk; sliding-window layers only if they are asked for, or in a tail."""
-        if self.disk is None or not node.resident or node.buffer.lost:
-            return 0
-        record = self.disk.find(node.key)
-        parts = record.parts if record is not None and record.parent == node.parent_key else ()
-        node.saved = bool(parts)
-        left_out = () if node.whole and (windows or not node.sealed) else self.layout.window_groups
-        groups = frozenset(i for i in range(len(self.layout.groups)) if i not in left_out and not (parts and parts[i]))
-        groups -= node.writing
-        return self._queue(node, conversation, groups) if groups else 0
-
-    def _queue(self, node: Node, conversation: str, groups: frozenset[int]) -> int:
-        assert self.disk is not None
-        node.refs += 1
-        node.writing |= groups
-        request = WriteRequest(
-            node.key, node.parent_key, not node.sealed, node.start, node.ids, node.roles, node.buffer.view,
-            node.numerics, conversation, node.hidden, node.approximate, tuple(sorted(groups)),
-        )  # fmt: skip
-        return self.disk.write(request, lambda durable: self._written.append((node, groups, durable)))
-
-    def _write_windows(self, pages: tuple[Node, ...], anchor: int) -> int:
-        """Queues the sliding-window layers that whoever goes on at `anchor` looks back on."""
-        needed = looked_back_on(anchor, self.layout.lookback, self.layout.page_tokens)
-        chosen = pages[needed.start : needed.stop] if self.disk and self.layout.lookback else ()
-        if chosen and self.disk:
-            self.disk.refresh()
-        return sum(self._write(page, "", windows=True) for page in chosen)
-
-    def _anchors(self, sequence: Sequence, page: Node) -> list[int]:
-        lookback = self.layout.lookback
-        return anchors_in(page.start, page.stop, sequence.anchors, lookback) if lookback else []
 
     def _keep_tail(self, sequence: Sequence) -> Node | None:
         """The node of the sequence's tail; it shares the buffer, the sequence goes on appending behind it."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from engine.kv.disk import DiskRecord, Location, ReadRequest
 from engine.kv.layout import LayerGroup, PageLayout, copy_rows
-from engine.store.mapping import populate
+from engine.store.mapping import in_file_cache, populate
 from engine.store.packing import Packer, hidden_of
 from engine.store.record import MAX_HEADER, RecordHeader, decode
 from engine.store.segments import Segments
@@ -68,11 +68,9 @@ class ReadBatch:
         self.seconds = self.ended = 0.0  # until everything was read and checked
         parts = sorted(_parts(self, packer), key=lambda part: (part.at.segment, part.at.offset))
         runs = list(_runs(parts))
-        copies = [run for run in runs if run[0].mapped is None]
-        self.runs = [*copies, *(run for run in runs if run[0].mapped is not None)]  # copies are waited for first
-        self._left, self._copies = max(1, len(self.runs)), len(copies)
-        if not copies and self.mapped:
-            self._usable.set()
+        self.runs = sorted(runs, key=lambda run: run[0].mapped is not None)  # copies are waited for first
+        self._left, self._unready = max(1, len(runs)), {id(run) for run in runs if not _in_cache(run)}
+        self.ready()
 
     def done(self) -> bool:
         return self._finished.is_set()
@@ -106,13 +104,17 @@ class ReadBatch:
         with self._lock:
             self.bytes_read += size
 
-    def settle(self, run: list[Part]) -> bool:
+    def ready(self, run: list[Part] | None = None) -> None:
+        """A run can be computed with: it is in memory, and checked unless it is mapped."""
+        with self._lock:
+            self._unready.discard(id(run))
+            if self.mapped and not self._unready:
+                self._usable.set()
+
+    def settle(self) -> bool:
         """A run is through; True for the last."""
         with self._lock:
             self._left -= 1
-            self._copies -= bool(run) and run[0].mapped is None
-            if self.mapped and not self._copies:
-                self._usable.set()
             return not self._left
 
     @property
@@ -168,7 +170,8 @@ class Reader:
                 self._check(batch, run)
             except Exception:  # bytes from disk may fail in unforeseen ways; the batch has to come to an end
                 _fail(batch, run, "damaged")
-            if batch.settle(run):
+            batch.ready(run)
+            if batch.settle():
                 self._report(batch)
                 batch.finish()
                 self._ended(batch)
@@ -196,6 +199,7 @@ class Reader:
                 batch.count(len(part.mapped))
             except OSError:
                 batch.fail(part.request, "damaged")
+        batch.ready(run)
 
     def _read_elsewhere(self, batch: ReadBatch, part: Part, error: OSError) -> None:
         """The segment is gone: another process may have moved the record meanwhile."""
@@ -242,6 +246,10 @@ class Reader:
             numbers = [i for i in range(len(batch.requests)) if batch.outcome(i) == reason]
             if numbers:
                 self._damaged([batch.requests[i].record for i in numbers], reason)
+
+
+def _in_cache(run: Sequence[Part]) -> bool:
+    return all(part.mapped is not None and in_file_cache(part.mapped) for part in run)
 
 
 def _fail(batch: ReadBatch, run: Sequence[Part], reason: str) -> None:
