@@ -1,7 +1,4 @@
-"""KvCache: all KV state of one model, in memory and (through the disk tier) on disk. Owned by the engine thread.
-
-Over 300 lines: the one place where the parts of the cache meet.
-"""
+"""KvCache: all KV state of one model, in memory and (through the disk tier) on disk. Owned by the engine thread."""
 
 from __future__ import annotations
 
@@ -18,21 +15,22 @@ from engine.kv.claims import Claims
 from engine.kv.conversations import Conversations
 from engine.kv.disk import DiskRecord, DiskTier, Head, Notice
 from engine.kv.hiddens import HiddenCache
-from engine.kv.keys import Ids, Key, Roles, arrays, page_key, root_key, shifted_key
-from engine.kv.layout import PageLayout, copy_rows
+from engine.kv.keys import Key, arrays, page_key, root_key
+from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog
+from engine.kv.losses import Losses
 from engine.kv.match import Matcher, PrefixMatch, leading_nodes, resident
 from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.removal import remove_range
 from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
 from engine.kv.restore import Restore
+from engine.kv.sealing import Sealing
 from engine.kv.sequence import Sequence
 from engine.kv.shift import KeyRotation, salt_key, salts_of
 from engine.kv.tree import Node, PageTree
 from engine.kv.value import Costs
 from engine.kv.writing import WriteBehind
 from engine.messages import Shift, Tokens
-from kernels.guarded import lost_count
 
 __all__ = ["KvCache", "Restore"]
 
@@ -65,9 +63,12 @@ class KvCache:
         self._matcher = Matcher(self.tree, store, self.root, layout, numerics)
         self._writing = WriteBehind(store, layout)
         self._abandoned: list[Restore] = []
-        self._notices: list[Notice] = []
-        self._lost = lost_count()
+        self._losses = Losses(self.tree, store)
         self.log = KvLog(None)
+        self._sealing = Sealing(
+            self.tree, self.pool, self.claims, self._writing, layout, numerics,
+            lambda page: self.log.add("debug", "seal", start=page.start, tokens=len(page.ids), key=page.key.hex()),
+        )  # fmt: skip
         self.pool.warm()
 
     # --- prefixes ---
@@ -152,7 +153,7 @@ class KvCache:
         if self.disk:
             self.disk.refresh()  # what was evicted by another process has to be written again
         queued = sum(self._writing.write(page, conversation) for page in sequence.pages) + self.anchor(sequence)
-        tail = self._keep_tail(sequence)
+        tail = self._sealing.keep_tail(sequence)
         queued += self._writing.write(tail, conversation) if tail else 0
         head = Head(conversation, sequence.last_key, tail.key if tail else None, sequence.num_tokens, time.time())
         self.conversations.set_head(head)
@@ -210,7 +211,7 @@ class KvCache:
 
     def notices(self) -> list[Notice]:
         """What the reader should know since the last call."""
-        found, self._notices = self._notices + (self.disk.notices() if self.disk else []), []
+        found = self._losses.notices() + (self.disk.notices() if self.disk else [])
         for notice in found:
             self.log.add("warn", "notice", what=notice.what, why=notice.why)
         return found
@@ -238,35 +239,12 @@ class KvCache:
         return freed
 
     def distrust(self, page: Node) -> None:
-        """The page and all after it count as absent from now on, on disk too; who holds them is not touched."""
-        below = [node for node in self.tree if page in node.path()]
-        for node in sorted(below, key=lambda node: -node.stop):
-            if self.disk:
-                self.disk.discard(node.key)
-            self.tree.detach(node, "damaged")
+        """See Losses."""
+        self._losses.distrust(page)
 
     def sound(self, sequence: Sequence) -> bool:
-        """Whether all memory that a step of the sequence read is what it was. False: mapped files were cut short or
-        failed; the sequence ends before them now, and what was lost counts as absent."""
-        count = lost_count()
-        if count != self._lost:
-            self._lost = count
-            self._distrust_lost()
-        return not count or not sequence.cut_lost()
-
-    def _distrust_lost(self) -> None:
-        lost = sorted((node for node in self.tree if node.buffer.lost), key=lambda node: node.start)
-        for node in lost:
-            if node.resident:
-                self.distrust(node)
-        if lost:
-            self._notices.append(
-                Notice(
-                    "A part of a saved conversation was lost while it was in use.",
-                    "Its file was cut short or removed by another program, or the disk fails.",
-                    "It is computed again from the stored text; nothing else is lost.",
-                )
-            )
+        """See Losses: to be asked after every step, before what it computed counts."""
+        return self._losses.sound(sequence)
 
     def evict(self, bytes_wanted: int) -> int:
         """Frees memory nobody uses, worth least first; returns bytes freed."""
@@ -303,41 +281,13 @@ class KvCache:
             self.pool.refuse()
         return [self.pool.allocate() if view is None else self.pool.adopt(view) for view in mapped]
 
-    def copy_rows(self, source: PageBuffer, target: PageBuffer, tokens: int) -> None:
-        copy_rows(source.view, self.layout, target.view, self.layout, tokens)
-
     def seal(self, sequence: Sequence, buffer: PageBuffer, ids: list[int], roles: list[int]) -> Node:
-        """Takes over a full buffer; returns the page, an equal one if it is resident already."""
-        page_ids, page_roles = np.array(ids, np.int32), np.array(roles, np.uint8)
-        key = page_key(sequence.chain_key, page_ids, page_roles)
-        self.claims.settle(key)
-        page = self.tree.find(key, page_ids, page_roles)
-        if page is not None:
-            self.complete(page, buffer)
-            self.pool.release(buffer)
-        else:
-            page = self._sealed(sequence, key, page_ids, page_roles, buffer)
-        for anchor in self._writing.anchors(page, sequence.anchors):
-            sequence.bytes_queued += self._writing.write_windows((*sequence.pages, page), anchor)
-        return page
+        """See Sealing."""
+        return self._sealing.seal(sequence, buffer, ids, roles)
 
     def complete(self, page: Node, buffer: PageBuffer) -> None:
-        """Gives a page in memory the sliding-window layers that it lacks, from a buffer with the same tokens."""
-        if not page.whole:
-            layers = self.layout.window_layers
-            copy_rows(buffer.view, self.layout, page.buffer.view, self.layout, len(page.ids), layers)
-            page.whole = True
-
-    def _sealed(
-        self, sequence: Sequence, key: Key, page_ids: Ids, page_roles: Roles, buffer: PageBuffer
-    ) -> Node:
-        while self.tree.get(key) is not None:  # a collision: other tokens under this key
-            key = shifted_key(key, page_ids, page_ids, page_roles)
-        buffer.sealed, buffer.filled = True, len(page_ids)
-        page = self._add(sequence, key, page_ids, page_roles, buffer, sealed=True)
-        self.log.add("debug", "seal", start=page.start, tokens=len(page_ids), key=key.hex())
-        sequence.bytes_queued += self._writing.write(page, "")
-        return page
+        """See Sealing."""
+        self._sealing.complete(page, buffer)
 
     def abandon(self, restore: Restore) -> None:
         """A cancelled restore whose buffers are freed once its I/O has ended."""
@@ -351,28 +301,6 @@ class KvCache:
         for restore in [restore for restore in self._abandoned if restore.done()]:
             restore.free()
             self._abandoned.remove(restore)
-
-    def _keep_tail(self, sequence: Sequence) -> Node | None:
-        """The node of the sequence's tail; it shares the buffer, the sequence goes on appending behind it."""
-        if not sequence.tail_tokens:
-            return None
-        key = sequence.tail_key()
-        node = self.tree.get(key)
-        if node is None:
-            ids, roles = sequence.tail()
-            buffer = self.pool.retain(sequence.tail_buffer())
-            node = self._add(sequence, key, ids, roles, buffer, sealed=False)
-            node.hidden = sequence.hidden
-        return node
-
-    def _add(self, sequence: Sequence, key: Key, ids: Ids, roles: Roles, buffer: PageBuffer, sealed: bool) -> Node:
-        parent = sequence.pages[-1] if sequence.pages else None
-        start = len(sequence.pages) * self.layout.page_tokens
-        node = Node(key, parent, sequence.last_key, ids, roles, start, buffer, self.numerics, sealed)
-        node.salts = sequence.salts
-        node.approximate = bool(node.salts) or (parent is not None and parent.approximate)
-        self.tree.add(node)
-        return node
 
     def _prefix_key(self, match: PrefixMatch) -> Key:
         last = match.pages[-1].key if match.pages else self.root

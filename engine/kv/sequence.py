@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.kv.keys import Ids, Key, Roles, page_key
+from engine.kv.layout import copy_rows
 from engine.kv.pool import PageBuffer
 from engine.kv.shift import salt_key
 from engine.kv.tree import Node
@@ -244,7 +245,8 @@ class Sequence:
         return tail.writer is self and tail.filled == len(self._ids)
 
     def _replace_tail(self, fresh: PageBuffer) -> None:
-        self._cache.copy_rows(self._open[0], fresh, len(self._ids))
+        layout = self._cache.layout
+        copy_rows(self._open[0].view, layout, fresh.view, layout, len(self._ids))
         fresh.spoiled = self._open[0].lost
         self._cache.pool.release(self._open[0])
         fresh.writer, fresh.filled = self, len(self._ids)
