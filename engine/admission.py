@@ -81,7 +81,7 @@ class Admission:
         whole = restore is None or self._confirm(turn)
         if restore is not None and match is not None and not whole:
             self._account(turn, match, restore.failed)
-        if self._cache.sound(turn.kv):
+        if self._cache.losses.sound(turn.kv):
             return whole
         turn.phase = Phase.PREFILL
         return False

@@ -129,7 +129,8 @@ class DocumentReader:
         sequence.reserve(end - start)
         ids, roles = job.request.tokens.ids[start:end], job.request.tokens.roles[start:end]
         began = now_ms()
-        if not self._runner.step([RowRun(sequence, ids, roles, start)]).completed or not self._cache.sound(sequence):
+        done = self._runner.step([RowRun(sequence, ids, roles, start)]).completed
+        if not done or not self._cache.losses.sound(sequence):
             return
         job.milliseconds += now_ms() - began
         self._rates.saw_prefill(len(ids), now_ms() - began)

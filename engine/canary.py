@@ -112,7 +112,7 @@ class Canary:
     def _distrust(self, page: Node) -> None:
         """It counts as absent from now on, and with it what follows it in memory and is not in use."""
         self.failed += 1
-        self._cache.distrust(page)
+        self._cache.losses.distrust(page)
         last = page.start + len(page.ids) - 1
         self._emit(
             EngineNotice(

@@ -125,6 +125,7 @@ class Service:
             self._idle_since = time.monotonic()
         else:
             running.cache.poll()
+            running.cache.remap()
             self._tidy(running)
         self._report(running, busy)
 
@@ -288,6 +289,7 @@ class Service:
             self._prefetch.cancel()
             self._prefetch = None
         running.cache.flush()
+        running.cache.close()
         running.cache.log.flush()
         running.rates.save()
         if running.store is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
@@ -21,13 +21,15 @@ from engine.kv.log import KvLog
 from engine.kv.losses import Losses
 from engine.kv.match import Matcher, PrefixMatch, leading_nodes, resident
 from engine.kv.pool import PageBuffer, PagePool
+from engine.kv.remapping import WORTH_BYTES as REMAP_WORTH
+from engine.kv.remapping import Remapping
 from engine.kv.removal import remove_range
 from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
 from engine.kv.restore import Restore
 from engine.kv.sealing import Sealing
 from engine.kv.sequence import Sequence
-from engine.kv.shift import KeyRotation, salt_key, salts_of
-from engine.kv.tree import Node, PageTree
+from engine.kv.shift import KeyRotation, salts_of
+from engine.kv.tree import PageTree
 from engine.kv.value import Costs
 from engine.kv.writing import WriteBehind
 from engine.messages import Shift, Tokens
@@ -43,7 +45,7 @@ class KvCache:
 
     Attributes:
         layout, fingerprint, numerics: of the model; root: parent key of first pages.
-        pool, tree, hiddens, claims: the parts; disk: the disk tier or None.
+        pool, tree, hiddens, claims, sealing, losses: the parts; disk: the disk tier or None.
         conversations: heads, durable ones included; log: what is done, for people.
     """
 
@@ -63,9 +65,10 @@ class KvCache:
         self._matcher = Matcher(self.tree, store, self.root, layout, numerics)
         self._writing = WriteBehind(store, layout)
         self._abandoned: list[Restore] = []
-        self._losses = Losses(self.tree, store)
+        self.losses = Losses(self.tree, store)
+        self._remapping = Remapping(self.tree, self.pool, store, layout)
         self.log = KvLog(None)
-        self._sealing = Sealing(
+        self.sealing = Sealing(
             self.tree, self.pool, self.claims, self._writing, layout, numerics,
             lambda page: self.log.add("debug", "seal", start=page.start, tokens=len(page.ids), key=page.key.hex()),
         )  # fmt: skip
@@ -87,7 +90,7 @@ class KvCache:
         found = self._matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens), own)
         if found.tokens < len(tokens) or not len(tokens):
             return found
-        return replace(found, hidden=self.hiddens.get(self._prefix_key(found)))
+        return replace(found, hidden=self.hiddens.get(found.end_key(self.root)))
 
     def peek(self, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> tuple[int, int]:
         """Reusable tokens in memory and on disk, for other threads: reads the maps, changes nothing.
@@ -131,11 +134,6 @@ class KvCache:
         following = adopt.next_page(sequence, tokens)
         return page_key(sequence.chain_key, *following) if following else None
 
-    def computing(self, sequence: Sequence, tokens: Tokens) -> Hashable | None:
-        """Who computes the sequence's next page right now."""
-        key = self.next_key(sequence, tokens)
-        return self.claims.owner_of(key) if key else None
-
     def adopt(self, sequence: Sequence, tokens: Tokens) -> int:
         """Extends the sequence along `tokens` by pages that became resident meanwhile; returns tokens gained."""
         return adopt.adopt(self.tree, sequence, tokens)
@@ -153,7 +151,7 @@ class KvCache:
         if self.disk:
             self.disk.refresh()  # what was evicted by another process has to be written again
         queued = sum(self._writing.write(page, conversation) for page in sequence.pages) + self.anchor(sequence)
-        tail = self._sealing.keep_tail(sequence)
+        tail = self.sealing.keep_tail(sequence)
         queued += self._writing.write(tail, conversation) if tail else 0
         head = Head(conversation, sequence.last_key, tail.key if tail else None, sequence.num_tokens, time.time())
         self.conversations.set_head(head)
@@ -199,6 +197,10 @@ class KvCache:
         self.poll()
         return cache_stat(self.tree, self.pool, self.disk, self.hiddens, self.pending())
 
+    def close(self) -> None:
+        """Ends what is in progress on other threads; the disk tier is closed by who made it."""
+        self._remapping.cancel()
+
     def pending(self) -> int:
         """Bytes queued for writing."""
         return self.disk.pending_bytes() if self.disk else 0
@@ -211,7 +213,7 @@ class KvCache:
 
     def notices(self) -> list[Notice]:
         """What the reader should know since the last call."""
-        found = self._losses.notices() + (self.disk.notices() if self.disk else [])
+        found = self.losses.notices() + (self.disk.notices() if self.disk else [])
         for notice in found:
             self.log.add("warn", "notice", what=notice.what, why=notice.why)
         return found
@@ -238,13 +240,11 @@ class KvCache:
             self.log.add("info", "retire", bytes=freed)
         return freed
 
-    def distrust(self, page: Node) -> None:
-        """See Losses."""
-        self._losses.distrust(page)
-
-    def sound(self, sequence: Sequence) -> bool:
-        """See Losses: to be asked after every step, before what it computed counts."""
-        return self._losses.sound(sequence)
+    def remap(self, worth_bytes: int = REMAP_WORTH) -> None:
+        """In idle time: see Remapping."""
+        moved = self._remapping.step(worth_bytes)
+        if moved:
+            self.log.add("info", "remap", bytes=moved)
 
     def evict(self, bytes_wanted: int) -> int:
         """Frees memory nobody uses, worth least first; returns bytes freed."""
@@ -281,14 +281,6 @@ class KvCache:
             self.pool.refuse()
         return [self.pool.allocate() if view is None else self.pool.adopt(view) for view in mapped]
 
-    def seal(self, sequence: Sequence, buffer: PageBuffer, ids: list[int], roles: list[int]) -> Node:
-        """See Sealing."""
-        return self._sealing.seal(sequence, buffer, ids, roles)
-
-    def complete(self, page: Node, buffer: PageBuffer) -> None:
-        """See Sealing."""
-        self._sealing.complete(page, buffer)
-
     def abandon(self, restore: Restore) -> None:
         """A cancelled restore whose buffers are freed once its I/O has ended."""
         self._abandoned.append(restore)
@@ -301,12 +293,6 @@ class KvCache:
         for restore in [restore for restore in self._abandoned if restore.done()]:
             restore.free()
             self._abandoned.remove(restore)
-
-    def _prefix_key(self, match: PrefixMatch) -> Key:
-        last = match.pages[-1].key if match.pages else self.root
-        done = len(match.pages) * match.page_tokens
-        chain = salt_key(last, match.tail_salts)
-        return page_key(chain, match.ids[done:], match.roles[done:]) if match.partial else last
 
     def _touch(self, sequence: Sequence) -> None:
         for page in sequence.pages:

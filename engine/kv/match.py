@@ -94,6 +94,13 @@ class PrefixMatch:
         missing = sum(record.bytes for _, record in self.unfinished)
         return missing + sum(source.bytes for source, _ in self._sources() if isinstance(source, DiskRecord))
 
+    def end_key(self, root: Key) -> Key:
+        """Of what it ends with, where it is all of the token list."""
+        last = self.pages[-1].key if self.pages else root
+        done = len(self.pages) * self.page_tokens
+        chain = salt_key(last, self.tail_salts)
+        return page_key(chain, self.ids[done:], self.roles[done:]) if self.partial else last
+
     def in_memory(self, reason: str) -> PrefixMatch:
         """The part that needs no reading; `reason`: why it ends there."""
         pages = tuple(itertools.takewhile(lambda source: isinstance(source, Node), self.pages))

@@ -100,6 +100,7 @@ class PagePool:
         self.budget_bytes = budget_bytes
         self.used_bytes = 0
         self.mapped_bytes = 0
+        self.moves = 0  # grows when pages got other addresses
         self._slabs: list[Slab] = []
         self._free: list[PageBuffer] = []
         self._ready: deque[Slab] = deque()  # filled by the warming thread

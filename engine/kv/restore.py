@@ -222,7 +222,7 @@ class Restore:
     def _complete(self, node: Node, record: DiskRecord) -> None:
         read = self._ticket is not None and not self._ticket.outcome(self._order[id(record)])
         if read and all(record.parts[group] for group in self._cache.layout.window_groups):
-            self._cache.complete(node, self._buffers[self._order[id(record)]])
+            self._cache.sealing.complete(node, self._buffers[self._order[id(record)]])
 
     def _hold(self, nodes: list[Node]) -> None:
         for node in nodes:

@@ -41,6 +41,7 @@ class Sequence:
         self._ids: list[int] = []  # of the tail
         self._roles: list[int] = []
         self._table: npt.NDArray[np.uint64] | None = None
+        self._moves = -1  # of pages when the table was made
         self.salts: tuple[Ids, ...] = ()  # of the tail's page, see shift.py
         self.anchors: tuple[int, ...] = ()
         self.hidden: npt.NDArray[np.float32] | None = None
@@ -94,7 +95,8 @@ class Sequence:
 
     def block_table(self) -> npt.NDArray[np.uint64]:
         """uint64 [pages]: payload address of each page, reserved room included. Valid until the next change."""
-        if self._table is None:
+        if self._table is None or self._moves != self._cache.pool.moves:
+            self._moves = self._cache.pool.moves
             addresses = [page.buffer.address for page in self._pages] + [b.address for b in self._open]
             self._table = np.array(addresses, np.uint64)
         return self._table
@@ -253,7 +255,7 @@ class Sequence:
         self._open[0] = fresh
 
     def _seal(self) -> None:
-        page = self._cache.seal(self, self._open.pop(0), self._ids, self._roles)
+        page = self._cache.sealing.seal(self, self._open.pop(0), self._ids, self._roles)
         self._hold_pages([*self._pages, page])
         self._ids, self._roles, self.salts = [], [], ()
 

@@ -123,14 +123,14 @@ def test_memory_lost_while_it_is_used_cuts_the_sequence(gated: Opened) -> None:
     cache, path = gated.cache, segment(gated.store.folder)
     sequence = restore(cache, cache.match(TOKENS))
     twin = sequence.fork()
-    assert cache.sound(sequence)
+    assert cache.losses.sound(sequence)
     records = [found for found in scan(path, 0) if found.header.kind == 0]
     with path.open("r+b") as file:
         file.truncate(records[3].offset)
     read = [page.buffer.view.any() for page in sequence.pages]  # what a step does: all of it
     assert read == [True] * 3 + [False] * (len(sequence.pages) - 3)
-    assert not cache.sound(sequence)
-    assert not cache.sound(twin)
+    assert not cache.losses.sound(sequence)
+    assert not cache.losses.sound(twin)
     assert sequence.num_tokens == 3 * PAGE
     assert cache.match(TOKENS).tokens == sequence.num_tokens
     assert any("in use" in notice.what for notice in cache.notices())

@@ -196,10 +196,10 @@ def test_single_flight_and_adoption(tmp_path: Path) -> None:
         assert key is not None
         assert cache.claims.claim(key, "one")
         assert not cache.claims.claim(key, "two")
-        assert cache.computing(second, prompt) == "one"
+        assert cache.claims.owner_of(cache.next_key(second, prompt)) == "one"
         append(second, Tokens(prompt.ids[:3], prompt.roles[:3]))
         append(first, Tokens(prompt.ids[: 2 * PAGE], prompt.roles[: 2 * PAGE]))
-        assert cache.computing(second, prompt) is None, "sealing settles the claim"
+        assert cache.claims.owner_of(cache.next_key(second, prompt)) is None, "sealing settles the claim"
         assert cache.adopt(second, prompt) == 2 * PAGE - 3
         assert second.block_table()[0] == first.block_table()[0]
         check_rows(second)
