@@ -10,6 +10,7 @@ from typing import Any
 
 from app.cli.collections import collect, list_collections, scan
 from app.cli.console import Console
+from app.cli.embedder import model
 from app.cli.evaluate_answers import evaluate_answers, greedy
 from app.cli.session import Session, open_session, stored_settings
 from app.core.errors import EXIT_ERROR, UserError
@@ -239,4 +240,5 @@ ACTIONS = {
     "collect": collect,
     "collections": list_collections,
     "scan": scan,
+    "model": model,
 }

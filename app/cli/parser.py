@@ -99,6 +99,8 @@ def _add_index(commands: Commands) -> None:
     collect.add_argument("--remove", action="store_true", help="take FILEs out; without any: forget the collection")
     command(actions, "collections", "List the collections")
     command(actions, "scan", "Take in what is new in followed folders")
+    model = command(actions, "model", "The model that finds by meaning; another one, once it has read all documents")
+    model.add_argument("folder", nargs="?", metavar="FOLDER", help="in sentence-transformers' format; or 'default'")
     report = command(actions, "report", "What could be read of each page")
     report.add_argument("file", metavar="FILE", help="a PDF file, or the name of a document")
     ocr = command(actions, "ocr", "Read the scanned pages of a document (needs the extra 'ocr')")

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.core.downloads import IsCancelled, OnBytes
-from app.core.starter import EMBEDDER_WEIGHTS, embedder_path, fetch_embedder
+from app.core.errors import UserError, as_user_error
+from app.core.starter import embedder_path, fetch_embedder
 from rag.types import DocumentId, Hit
 
 if TYPE_CHECKING:
     from rag import Library
     from rag.library import VectorUse
-    from rag.protocols import Embedder
+    from rag.protocols import Cancelled, Embedder, OnProgress
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +26,16 @@ class Shelves:
     """The library, opened again with the embedder once that is there; thread-safe.
 
     `wait_for_vectors`: a search may load the embedder first (seconds: command line); else words alone are
-    searched until it has been loaded behind the scenes.
+    searched until it has been loaded behind the scenes. `chosen`: the model to use instead of the one that is
+    fetched into `embedder_folder`.
     """
 
-    def __init__(self, folder: Path, embedder_folder: Path, wait_for_vectors: bool) -> None:
+    def __init__(
+        self, folder: Path, embedder_folder: Path, wait_for_vectors: bool, chosen: Path | None = None
+    ) -> None:
         self._folder = folder
         self._embedder_folder = embedder_folder
+        self._chosen = chosen
         self._wait = wait_for_vectors
         self._lock = threading.Lock()
         self._opened: list[Library] = []
@@ -39,11 +44,11 @@ class Shelves:
 
     @property
     def embedder_present(self) -> bool:
-        return (embedder_path(self._embedder_folder) / EMBEDDER_WEIGHTS).is_file()
+        return is_embedder(self.folder_of_embedder)
 
     @property
     def folder_of_embedder(self) -> Path:
-        return embedder_path(self._embedder_folder)
+        return self._chosen or embedder_path(self._embedder_folder)
 
     def library(self) -> Library:
         """With the embedder when its files are there. Torch is not loaded by this."""
@@ -62,8 +67,11 @@ class Shelves:
             return self._opened[0]
 
     def fetch_embedder(self, on_bytes: OnBytes, cancelled: IsCancelled) -> None:
-        """Raises UserError, Cancelled."""
-        fetch_embedder(self._embedder_folder, on_bytes, cancelled)
+        """Nothing to do for one the reader chose. Raises UserError, Cancelled."""
+        if self._chosen is None:
+            fetch_embedder(self._embedder_folder, on_bytes, cancelled)
+        elif not self.embedder_present:
+            raise no_embedder(self._chosen)
 
     def search(
         self, query: str, documents: list[DocumentId], top: int, *, pages: Mapping[DocumentId, range] | None = None
@@ -107,8 +115,50 @@ class Shelves:
         if not self.embedder_present:
             self._opened.append(Library(self._folder))
             return
-        self._opened.append(Library(self._folder, embedder_of(embedder_path(self._embedder_folder))))
+        self._opened.append(Library(self._folder, embedder_of(self.folder_of_embedder)))
         self._with_embedder = True
+
+
+def is_embedder(folder: Path) -> bool:
+    """Whether a model in sentence-transformers' format may lie there; weights that are pickles are not taken."""
+    return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+
+
+def no_embedder(folder: Path) -> UserError:
+    return UserError(
+        "The chosen embedder is not there.",
+        f"{folder} holds no model in sentence-transformers' format (config.json and .safetensors files).",
+        "Put it back, choose another with 'pagekeep index model FOLDER', or 'pagekeep index model default'.",
+    )
+
+
+def usable_embedder(folder: Path) -> Embedder:
+    """The embedder, tried on a text. Raises UserError."""
+    if not is_embedder(folder):
+        raise no_embedder(folder)
+    try:
+        embedder = embedder_of(folder)
+        embedder.embed(["A text to try it with."])
+    except Exception as error:  # whatever a model of others may make their library raise
+        log.info("unusable embedder", exc_info=True)
+        why = as_user_error(error).why or str(error)
+        raise UserError("This model cannot be used to find by meaning.", why, "Choose another folder.") from error
+    return embedder
+
+
+def make_vectors_beside(folder: Path, embedder: Embedder, on_progress: OnProgress, cancelled: Cancelled) -> int:
+    """Vectors of every document by another embedder, while those in use stay as they are; the number of documents.
+
+    What an earlier, interrupted call has made is kept. Raises IntakeCancelled, DocumentError.
+    """
+    from rag import Library
+
+    library = Library(folder, embedder)
+    try:
+        library.embed_missing(on_progress, cancelled)
+        return sum(document.embedded for document in library.documents())
+    finally:
+        library.close()
 
 
 def embedder_of(path: Path) -> Embedder:

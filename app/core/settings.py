@@ -33,6 +33,7 @@ class Settings:
         whole_tokens: the longest document that automatic mode reads whole, 0: whatever fits the context.
         limit_citations: whether a model can only write numbers of passages that are in its context.
         read_ahead: whether documents are read by the model before anybody asks (never on battery).
+        embedder: folder of the sentence-transformers model that finds by meaning; None: Pagekeep's own choice.
         fetch_embedder: whether the first import may download the small model that finds by meaning.
         extra: keys of another version, kept as they are.
     """
@@ -49,6 +50,7 @@ class Settings:
     whole_tokens: int = 0
     limit_citations: bool = False
     read_ahead: bool = True
+    embedder: Path | None = None
     fetch_embedder: bool = True
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -56,6 +58,7 @@ class Settings:
         data = asdict(self)
         extra = data.pop("extra")
         data["model"] = None if self.model is None else str(self.model)
+        data["embedder"] = None if self.embedder is None else str(self.embedder)
         data["known_models"] = [str(path) for path in self.known_models]
         return {**extra, **data}
 
@@ -66,9 +69,10 @@ class Settings:
             raise ValueError("not a JSON object")
         known = {f.name for f in fields(Settings)} - {"extra"}
         plain = {key: _checked_number(key, data[key]) for key in known & data.keys() if key not in _STRUCTURED}
-        model = data.get("model")
+        model, embedder = data.get("model"), data.get("embedder")
         return Settings(
             model=None if model is None else Path(model),
+            embedder=None if embedder is None else Path(embedder),
             known_models=tuple(Path(path) for path in data.get("known_models", ())),
             engine=_record(EngineSettings(), data.get("engine", {})),
             sampling=_record(Settings().sampling, data.get("sampling", {})),
@@ -77,7 +81,7 @@ class Settings:
         )
 
 
-_STRUCTURED = frozenset({"model", "known_models", "engine", "sampling"})
+_STRUCTURED = frozenset({"model", "embedder", "known_models", "engine", "sampling"})
 
 
 def _checked_number(key: str, value: object) -> Any:

@@ -114,7 +114,7 @@ class Workspace:
         self._engine: EngineClient | None = None
         self._gate = ModelGate(lambda: self.engine.model)
         self._router = EngineEvents(self._engine_event)
-        self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors)
+        self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors, self._settings.embedder)
         self._imports = Imports(
             self._shelves, lambda: self._settings, self._emit, make_vectors, lambda: bool(self._turns.running())
         )

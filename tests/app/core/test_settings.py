@@ -13,6 +13,7 @@ CHANGED = Settings(
     engine=EngineSettings(context=4096, kv_type_k="q8"),
     sampling=Sampling(temperature=0.0, stop=("###",)),
     passages=3,
+    embedder=Path("/m/meaning"),
     fetch_embedder=False,
 )
 

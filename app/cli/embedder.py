@@ -1,0 +1,46 @@
+"""`pagekeep index model`: which model finds by meaning."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from app.cli.console import Console
+from app.cli.session import Session
+from app.core.embedding import is_embedder, make_vectors_beside, usable_embedder
+from app.core.starter import embedder_path
+from rag.types import IngestProgress
+
+DEFAULT = "default"
+
+
+def model(options: Namespace, console: Console, session: Session) -> None:
+    """Tells the model in use; given another, makes all vectors with it and then uses it from there on."""
+    if options.folder is not None:
+        chosen = None if options.folder == DEFAULT else Path(options.folder).expanduser().resolve()
+        _switch(chosen, session)
+    chosen, documents = session.workspace.settings.embedder, session.workspace.library.documents()
+    name = DEFAULT if chosen is None else str(chosen)
+    console.result({"embedder": name, "documents": len(documents), "switched": options.folder is not None})
+    console.text(f"Found by meaning with: {name}")
+    if options.folder is not None:
+        console.text("A window that is open now uses it after its next start.")
+
+
+def _switch(chosen: Path | None, session: Session) -> None:
+    """The setting changes last: whatever stops this before, the search stays as it was."""
+    workspace, console = session.workspace, session.console
+
+    def shown(p: IngestProgress) -> None:
+        console.progress(f"{session.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
+
+    if chosen is not None or _default_is_there(workspace.paths.embedder):
+        embedder = usable_embedder(chosen or embedder_path(workspace.paths.embedder))
+        make_vectors_beside(workspace.paths.library, embedder, shown, lambda: False)
+        console.clear()
+    workspace.update_settings(embedder=chosen)
+
+
+def _default_is_there(folder: Path) -> bool:
+    """Else the next import fetches it, and makes the vectors that are missing."""
+    return is_embedder(embedder_path(folder))
