@@ -28,6 +28,7 @@ from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
 from engine.kv.restore import Restore
 from engine.kv.sealing import Sealing
 from engine.kv.sequence import Sequence
+from engine.kv.shedding import Shedding
 from engine.kv.shift import KeyRotation, salts_of
 from engine.kv.tree import PageTree
 from engine.kv.value import Costs
@@ -45,7 +46,7 @@ class KvCache:
 
     Attributes:
         layout, fingerprint, numerics: of the model; root: parent key of first pages.
-        pool, tree, hiddens, claims, sealing, losses: the parts; disk: the disk tier or None.
+        pool, tree, hiddens, claims, sealing, shedding, losses: the parts; disk: the disk tier or None.
         conversations: heads, durable ones included; log: what is done, for people.
     """
 
@@ -65,11 +66,12 @@ class KvCache:
         self._matcher = Matcher(self.tree, store, self.root, layout, numerics)
         self._writing = WriteBehind(store, layout)
         self._abandoned: list[Restore] = []
+        self.shedding = Shedding(self.pool, layout)
         self.losses = Losses(self.tree, store)
         self._remapping = Remapping(self.tree, self.pool, store, layout)
         self.log = KvLog(None)
         self.sealing = Sealing(
-            self.tree, self.pool, self.claims, self._writing, layout, numerics,
+            self.tree, self.pool, self.claims, self._writing, layout, numerics, self.shedding,
             lambda page: self.log.add("debug", "seal", start=page.start, tokens=len(page.ids), key=page.key.hex()),
         )  # fmt: skip
         self.pool.warm()
@@ -164,6 +166,7 @@ class KvCache:
 
     def anchor(self, sequence: Sequence) -> int:
         """Queues what is needed to go on at the sequence's end; returns the bytes."""
+        self.shedding.keep(sequence.pages, sequence.num_tokens)
         return self._writing.write_windows(sequence.pages, sequence.num_tokens)
 
     def fork(self, source: str, target: str) -> None:
@@ -172,9 +175,7 @@ class KvCache:
         if head:
             self.conversations.set_head(head.renamed(target))
             spent = (time.perf_counter() - started) * 1e3
-            self.log.add(
-                "info", "fork", conversation=target, source=source, tokens=head.tokens, milliseconds=spent
-            )
+            self.log.add("info", "fork", conversation=target, source=source, tokens=head.tokens, milliseconds=spent)
 
     def drop(self, conversation: str, disk: bool = False) -> None:
         """Frees the conversation's memory; `disk` also forgets it on disk. What others use stays.

@@ -37,15 +37,16 @@ class PageBuffer:
         refs: how many holders (page, sequences, kept tails, writes in progress) there are.
         filled: rows that some holder relies on; sealed: no row may change any more.
         writer: the holder that may append rows at `filled`; slab: None where the memory is a mapped file's.
-        spoiled: rows were copied from memory that was lost.
+        spoiled: rows were copied from memory that was lost; shed: bytes that were given back to the system.
     """
 
-    __slots__ = ("address", "filled", "refs", "sealed", "slab", "spoiled", "view", "writer")
+    __slots__ = ("address", "filled", "refs", "sealed", "shed", "slab", "spoiled", "view", "writer")
 
     def __init__(self, slab: Slab | None, view: npt.NDArray[np.uint8]) -> None:
         self.slab = slab
         self.view = view
         self.address: int = view.__array_interface__["data"][0]
+        self.shed = 0
         self.reset()
 
     def reset(self) -> None:
@@ -86,6 +87,15 @@ class Slab:
                 break
 
 
+def _give_back(address: int, size: int) -> bool:
+    """Without huge pages from then on: the system would fill them up again."""
+    advise = ctypes.CDLL(None).madvise if hasattr(mmap, "MADV_HUGEPAGE") else None
+    return advise is not None and all(
+        advise(ctypes.c_void_p(address), ctypes.c_size_t(size), advice) == 0
+        for advice in (mmap.MADV_NOHUGEPAGE, mmap.MADV_DONTNEED)
+    )
+
+
 class PagePool:
     """Hands out page buffers; `used_bytes` never exceeds `budget_bytes`.
 
@@ -102,13 +112,14 @@ class PagePool:
         self.mapped_bytes = 0
         self.moves = 0  # grows when pages got other addresses
         self._slabs: list[Slab] = []
+        self._shed_bytes = 0
         self._free: list[PageBuffer] = []
         self._ready: deque[Slab] = deque()  # filled by the warming thread
         self._warming: threading.Thread | None = None
 
     @property
     def reserved_bytes(self) -> int:
-        return sum(len(slab.buffers) for slab in self._slabs) * self.stride
+        return sum(len(slab.buffers) for slab in self._slabs) * self.stride - self._shed_bytes
 
     @property
     def room(self) -> int:
@@ -124,7 +135,8 @@ class PagePool:
             self.warm()
         buffer = self._free.pop()
         assert buffer.slab is not None
-        buffer.refs = 1
+        self._shed_bytes -= buffer.shed
+        buffer.refs, buffer.shed = 1, 0
         buffer.slab.in_use += 1
         self.used_bytes += self.stride
         return buffer
@@ -157,13 +169,29 @@ class PagePool:
         buffer.refs -= 1
         if not buffer.refs:
             buffer.reset()
-            self.used_bytes -= self.stride
+            self.used_bytes -= self.stride - buffer.shed
             if buffer.slab is None:
                 self.mapped_bytes -= self.stride
             else:
                 buffer.slab.in_use -= 1
                 self._free.append(buffer)
                 self._trim(buffer.slab)
+
+    def shed(self, buffer: PageBuffer, start: int, stop: int) -> int:
+        """Gives a part of a held buffer back to the system; it then reads as zeros. Returns the bytes, 0: none."""
+        start, stop = -(-start // ALIGNMENT) * ALIGNMENT, stop // ALIGNMENT * ALIGNMENT
+        if buffer.shed or stop <= start or not _give_back(buffer.address + start, stop - start):
+            return 0
+        buffer.shed = stop - start
+        self.used_bytes -= buffer.shed
+        self._shed_bytes += buffer.shed
+        return buffer.shed
+
+    def unshed(self, buffer: PageBuffer) -> None:
+        """What was given back is going to be written again, and counts."""
+        self.used_bytes += buffer.shed
+        self._shed_bytes -= buffer.shed
+        buffer.shed = 0
 
     def warm(self) -> None:
         """Gets memory ready in the background, a part of the budget at most; returns at once."""
@@ -208,4 +236,5 @@ class PagePool:
         reserve = max(_READY_BYTES // self.stride, 2 * len(slab.buffers))
         if not slab.in_use and len(self._free) > reserve:
             self._slabs.remove(slab)
+            self._shed_bytes -= sum(buffer.shed for buffer in slab.buffers)
             self._free = [buffer for buffer in self._free if buffer.slab is not slab]

@@ -38,6 +38,7 @@ class Restore:
         on_disk = [source for source in sources[len(nodes) :] if isinstance(source, DiskRecord)]
         on_disk += [record for _, record in match.unfinished]
         self._held: list[Node] = []
+        cache.shedding.restores += 1
         self._hold(nodes[-1:])  # and with it all before
         self._hold([source for source in sources[len(nodes) :] if resident(source)])
         self._hold([node for node, _ in match.unfinished])
@@ -230,6 +231,7 @@ class Restore:
         self._held += nodes
 
     def _unhold(self) -> None:
+        self._cache.shedding.restores -= 1
         for node in self._held:
             node.refs -= 1
         self._held = []

@@ -11,6 +11,7 @@ from engine.kv.keys import Ids, Key, Roles, page_key, shifted_key
 from engine.kv.layout import PageLayout, copy_rows
 from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.sequence import Sequence
+from engine.kv.shedding import Shedding
 from engine.kv.tree import Node, PageTree
 from engine.kv.writing import WriteBehind
 
@@ -20,7 +21,7 @@ class Sealing:
 
     def __init__(
         self, tree: PageTree, pool: PagePool, claims: Claims, writing: WriteBehind, layout: PageLayout, numerics: str,
-        sealed: Callable[[Node], None],
+        shedding: Shedding, sealed: Callable[[Node], None],
     ) -> None:  # fmt: skip
         self._tree = tree
         self._pool = pool
@@ -28,6 +29,7 @@ class Sealing:
         self._writing = writing
         self._layout = layout
         self._numerics = numerics
+        self._shedding = shedding
         self._sealed = sealed
 
     def seal(self, sequence: Sequence, buffer: PageBuffer, ids: list[int], roles: list[int]) -> Node:
@@ -41,14 +43,18 @@ class Sealing:
             self._pool.release(buffer)
         else:
             page = self._new_page(sequence, key, page_ids, page_roles, buffer)
+        pages = (*sequence.pages, page)
         for anchor in self._writing.anchors(page, sequence.anchors):
-            sequence.bytes_queued += self._writing.write_windows((*sequence.pages, page), anchor)
+            sequence.bytes_queued += self._writing.write_windows(pages, anchor)
+            if anchor in sequence.anchors:
+                self._shedding.keep(pages, anchor)
         return page
 
     def complete(self, page: Node, buffer: PageBuffer) -> None:
         """Gives a page in memory the sliding-window layers that it lacks, from a buffer with the same tokens."""
         if not page.whole:
             layers = self._layout.window_layers
+            self._pool.unshed(page.buffer)
             copy_rows(buffer.view, self._layout, page.buffer.view, self._layout, len(page.ids), layers)
             page.whole = True
 

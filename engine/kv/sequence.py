@@ -48,6 +48,8 @@ class Sequence:
         self.bytes_read = 0
         self.bytes_queued = 0
         self.released = False
+        self.shed_pages = 0  # leading pages whose windows are settled, see shedding.py
+        cache.shedding.watch(self)
 
     @property
     def page_tokens(self) -> int:
@@ -127,6 +129,7 @@ class Sequence:
             self._open[0].filled, self._open[0].writer = len(self._ids), self
             if len(self._ids) == size:
                 self._seal()
+        self._cache.shedding.shed(self)
 
     def keep_first(self, tokens: int) -> int:
         """Drops everything after the first `tokens` tokens; a cut page is copied at the next `reserve`.
@@ -226,6 +229,7 @@ class Sequence:
         return self._open[0]
 
     def _hold_pages(self, pages: list[Node]) -> None:
+        self.shed_pages = min(self.shed_pages, len(pages))
         if pages:
             pages[-1].refs += 1
         if self._pages:

@@ -31,6 +31,7 @@ class Node:
         salts: removed ids in its key, see shift.py; approximate: it was moved, or follows what was.
         hidden: for a tail, the final hidden vector of its last token, float32 [channels].
         whole: sliding-window layers are there too; what else lies in their part of the buffer is never attended to.
+        anchored: others are likely to go on within their reach, see shedding.py.
     """
 
     key: Key
@@ -52,6 +53,7 @@ class Node:
     salts: tuple[Ids, ...] = ()
     approximate: bool = False
     whole: bool = True
+    anchored: bool = False
     hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
 
     @property

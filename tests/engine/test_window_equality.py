@@ -32,6 +32,15 @@ def _poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
         return buffer
 
     monkeypatch.setattr(PagePool, "allocate", poisoned)
+    shed = PagePool.shed
+
+    def poisoned_too(pool: PagePool, buffer: PageBuffer, start: int, stop: int) -> int:
+        size = shed(pool, buffer, start, stop)
+        if size:
+            buffer.view[start:stop].fill(0xFF)
+        return size
+
+    monkeypatch.setattr(PagePool, "shed", poisoned_too)
 
 
 @pytest.fixture(params=ARCHITECTURES)
