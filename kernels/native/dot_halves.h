@@ -7,38 +7,36 @@ PK_BEGIN
 template <int N, ByteKind KIND>
 static void dot_halves(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
     __m512 sums[N];
-    for (int i = 0; i < N; i++) sums[i] = _mm512_setzero_ps();
+    each<N>(PK_EACH(i) { sums[i] = _mm512_setzero_ps(); });
     const int8_t* data = group.data;
     const float* meta = group.meta;
     const float* halves = group.halves;
     for (int b = 0; b < blocks; b++, data += kBlock * N, meta += 4 * N, halves += 4 * N) {
         __m512 pairs[N];
-        for (int half = 0; half < 2; half++) {
+        each<2>(PK_EACH(half) {
             __m512i dots[N];
-            for (int i = 0; i < N; i++)
+            each<N>(PK_EACH(i) {
                 dots[i] = KIND == kUnsignedMin ? _mm512_setzero_si512() : _mm512_set1_epi32(load_i32(halves + N * half + i));
-#pragma GCC unroll 4
-            for (int j = 4 * half; j < 4 * half + 4; j++) {
+            });
+            each<4>(PK_EACH(k) {
+                constexpr int j = 4 * half + k;
                 const __m512i w = _mm512_loadu_si512(tile.q + (size_t)512 * b + 64 * j);
-#pragma GCC unroll 8
-                for (int i = 0; i < N; i++)
-                    dots[i] = _mm512_dpbusd_epi32(dots[i], w, broadcast4(data + 4 * (N * j + i)));
-            }
+                each<N>(PK_EACH(i) { dots[i] = _mm512_dpbusd_epi32(dots[i], w, broadcast4(data + 4 * (N * j + i))); });
+            });
             const __m512 d = _mm512_loadu_ps(tile.d + 32 * b + 16 * half);
-            for (int i = 0; i < N; i++) {
+            each<N>(PK_EACH(i) {
                 const __m512 dot = _mm512_cvtepi32_ps(dots[i]);
                 pairs[i] = half ? _mm512_fmadd_ps(dot, d, pairs[i]) : _mm512_mul_ps(dot, d);
-            }
-        }
-        for (int i = 0; i < N; i++) sums[i] = _mm512_fmadd_ps(pairs[i], _mm512_set1_ps(meta[i]), sums[i]);
-        if (KIND == kUnsignedMin)
-            for (int half = 0; half < 2; half++) {
+            });
+        });
+        each<N>(PK_EACH(i) { sums[i] = _mm512_fmadd_ps(pairs[i], _mm512_set1_ps(meta[i]), sums[i]); });
+        if constexpr (KIND == kUnsignedMin)
+            each<2>(PK_EACH(half) {
                 const __m512 m = _mm512_loadu_ps(tile.m + 32 * b + 16 * half);
-                for (int i = 0; i < N; i++)
-                    sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(halves[N * (2 + half) + i]), m, sums[i]);
-            }
+                each<N>(PK_EACH(i) { sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(halves[N * (2 + half) + i]), m, sums[i]); });
+            });
     }
-    for (int i = 0; i < N; i++) _mm512_storeu_ps(results[i], sums[i]);
+    each<N>(PK_EACH(i) { _mm512_storeu_ps(results[i], sums[i]); });
 }
 #elif defined(__AVX2__)
 // Tokens [first, first + N) of the group, rows [side, side + 8).

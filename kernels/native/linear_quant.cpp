@@ -12,28 +12,25 @@ PK_BEGIN
 template <int N, ByteKind KIND>
 static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
     __m512 sums[N];
-    for (int i = 0; i < N; i++) sums[i] = _mm512_setzero_ps();
+    each<N>(PK_EACH(i) { sums[i] = _mm512_setzero_ps(); });
     const int8_t* data = group.data;
     const float* meta = group.meta;
     for (int b = 0; b < blocks; b++, data += kBlock * N, meta += 4 * N) {
         __m512i dots[N];
-        for (int i = 0; i < N; i++) dots[i] = zero_point<KIND>(meta, N, i);
+        each<N>(PK_EACH(i) { dots[i] = zero_point<KIND>(meta, N, i); });
         const uint8_t* q = tile.q + (size_t)512 * b;
-#pragma GCC unroll 8
-        for (int j = 0; j < 8; j++) {
+        each<8>(PK_EACH(j) {
             const __m512i w = _mm512_loadu_si512(q + 64 * j);
-#pragma GCC unroll 8
-            for (int i = 0; i < N; i++)
-                dots[i] = _mm512_dpbusd_epi32(dots[i], w, broadcast4(data + 4 * (N * j + i)));
-        }
+            each<N>(PK_EACH(i) { dots[i] = _mm512_dpbusd_epi32(dots[i], w, broadcast4(data + 4 * (N * j + i))); });
+        });
         const __m512 d = _mm512_loadu_ps(tile.d + 16 * b);
-        for (int i = 0; i < N; i++) sums[i] = add_block(dots[i], meta[i], d, sums[i]);
-        if (KIND == kUnsignedMin) {
+        each<N>(PK_EACH(i) { sums[i] = add_block(dots[i], meta[i], d, sums[i]); });
+        if constexpr (KIND == kUnsignedMin) {
             const __m512 m = _mm512_loadu_ps(tile.m + 16 * b);
-            for (int i = 0; i < N; i++) sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(meta[N + i]), m, sums[i]);
+            each<N>(PK_EACH(i) { sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(meta[N + i]), m, sums[i]); });
         }
     }
-    for (int i = 0; i < N; i++) _mm512_storeu_ps(results[i], sums[i]);
+    each<N>(PK_EACH(i) { _mm512_storeu_ps(results[i], sums[i]); });
 }
 #elif defined(__AVX2__)
 template <ByteKind KIND>
@@ -155,6 +152,20 @@ static void finish_token(const LinearArgs& args, int token, int row, int rows, c
     }
 }
 
+// The common case apart: neither bias nor scale, a whole strip.
+static void finish_tokens(const LinearArgs& args, int token, int tokens, int row, int rows, const Results sums) {
+    if (rows < kStripRows || args.bias || args.scale != 1.0f) {
+        for (int t = 0; t < tokens; t++) finish_token(args, token + t, row, rows, sums[t]);
+        return;
+    }
+    float* out = args.out + (size_t)token * args.out_stride + row;
+    for (int t = 0; t < tokens; t++, out += args.out_stride)
+        for (int r = 0; r < kStripRows; r += W) {
+            const vf value = vload(sums[t] + r);
+            vstore(out + r, args.accumulate ? vadd(vload(out + r), value) : value);
+        }
+}
+
 // A strip at the end of the matrix is completed with zeros.
 static Strip whole_strip(const TensorView& weight, int first, int rows, uint8_t* copy) {
     const uint8_t* data = weight.data + (size_t)first * weight.row_bytes;
@@ -193,8 +204,7 @@ static void few_tokens_strip(const StripRange& range, int strip) {
     const QuantGroup group = group_at(range.args, 0);
     alignas(64) Results results;
     range.format.few[group.tokens - 1](range.source(strip), range.cols() / kBlock, group, results);
-    for (int i = 0; i < group.tokens; i++)
-        finish_token(range.args, i, strip * kStripRows, range.rows_of(strip), results[i]);
+    finish_tokens(range.args, 0, group.tokens, strip * kStripRows, range.rows_of(strip), results);
 }
 
 static void dot_tokens(const StripRange& range, const Tile& tile, int strip, int token, int last) {
@@ -202,16 +212,28 @@ static void dot_tokens(const StripRange& range, const Tile& tile, int strip, int
         const QuantGroup group = group_at(range.args, token);
         alignas(64) Results results;
         dot_for(range.format, group.tokens)(tile, range.cols() / kBlock, group, results);
-        for (int i = 0; i < group.tokens; i++)
-            finish_token(range.args, token + i, strip * kStripRows, range.rows_of(strip), results[i]);
+        finish_tokens(range.args, token, group.tokens, strip * kStripRows, range.rows_of(strip), results);
     }
+}
+
+// Makes tile i; where the format can, the first tokens are multiplied meanwhile. Returns how many.
+static int make_tile(const StripRange& range, int strip, int i) {
+    const Tile tile = range.tile(i);
+    if (!range.format.first) {
+        unpack_strip(range.format, range.source(strip), range.cols() / kBlock, tile);
+        return 0;
+    }
+    alignas(64) Results results;
+    range.format.first(range.source(strip), range.cols() / kBlock, group_at(range.args, 0), tile, results);
+    finish_tokens(range.args, 0, kGroupTokens, strip * kStripRows, range.rows_of(strip), results);
+    return kGroupTokens;
 }
 
 // Tiles of some strips stay in L2, and so do the activations of some tokens that meet them all.
 static void tiled_strips(const StripRange& range, int first, int count) {
-    for (int i = 0; i < count; i++)
-        unpack_strip(range.format, range.source(first + i), range.cols() / kBlock, range.tile(i));
-    for (int token = 0; token < range.args.rows; token += kTokensAtOnce)
+    int done = 0;
+    for (int i = 0; i < count; i++) done = make_tile(range, first + i, i);
+    for (int token = done; token < range.args.rows; token += kTokensAtOnce)
         for (int i = 0; i < count; i++)
             dot_tokens(range, range.tile(i), first + i, token, imin(token + kTokensAtOnce, range.args.rows));
 }

@@ -100,12 +100,12 @@ static inline void unpack_bytes(const Strip& s, size_t offset, uint8_t flip_bits
 
 template <class Walk>
 static constexpr TileFormat direct(int type) {
-    return {type, Walk::kKind, Walk::kHalves, walk_strip<Walk>, few_tokens<Walk>};
+    return {type, Walk::kKind, Walk::kHalves, walk_strip<Walk>, few_tokens<Walk>, first_tokens<Walk>};
 }
 #endif
 
 static constexpr TileFormat by_block(int type, bool halves, bool minima) {
-    return {type, minima ? kUnsignedMin : kInt8, halves, nullptr, nullptr};
+    return {type, minima ? kUnsignedMin : kInt8, halves, nullptr, nullptr, nullptr};
 }
 
 static const TileFormat formats[] = {
@@ -114,9 +114,9 @@ static const TileFormat formats[] = {
     direct<WalkQ4_K>(kQ4_K), direct<WalkQ5_K>(kQ5_K), direct<WalkQ6_K>(kQ6_K), direct<WalkIQ4_XS>(kIQ4_XS),
     direct<WalkIQ4_NL>(kIQ4_NL), direct<WalkMXFP4>(kMXFP4), direct<WalkQ3_K>(kQ3_K),
 #else
-    {kQ4_0, kUnsignedMinus8, false, unpack_q4_0, nullptr},
-    {kQ4_1, kUnsignedMin, false, unpack_q4_1, nullptr},
-    {kQ8_0, kInt8, false, unpack_q8_0, nullptr},
+    {kQ4_0, kUnsignedMinus8, false, unpack_q4_0, nullptr, nullptr},
+    {kQ4_1, kUnsignedMin, false, unpack_q4_1, nullptr, nullptr},
+    {kQ8_0, kInt8, false, unpack_q8_0, nullptr, nullptr},
     by_block(kQ5_0, false, false), by_block(kQ4_K, false, true), by_block(kQ5_K, false, true),
     by_block(kQ6_K, true, false), by_block(kIQ4_XS, false, false), by_block(kIQ4_NL, false, false),
     by_block(kMXFP4, false, false), by_block(kQ3_K, true, false),

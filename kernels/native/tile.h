@@ -36,6 +36,7 @@ struct TileFormat {
     bool halves;
     void (*unpack)(Strip strip, int blocks, Tile tile);  // null: by way of the block format
     const DotStrip* few;  // by number of tokens - 1: straight from the strip, or null where a tile is as good
+    void (*first)(Strip strip, int blocks, const QuantGroup& group, Tile tile, Results results);  // 8 tokens, and the tile
 };
 const TileFormat* tile_format(int ggml_type);
 void unpack_strip(const TileFormat& format, const Strip& strip, int blocks, const Tile& tile);

@@ -165,6 +165,9 @@ struct TileSink {
     Tile tile;
     PK_INLINE_MEMBER void take(int b, const Block& block) {
         prefetch_ahead(strip, b, Walk::kBytes);
+        store(b, block);
+    }
+    PK_INLINE_MEMBER void store(int b, const Block& block) {
         for (int j = 0; j < 8; j++) _mm512_storeu_si512(tile.q + (size_t)512 * b + 64 * j, tile_bytes<Walk>(block.w[j]));
         const size_t scales = Walk::kHalves ? 32 : 16;
         _mm512_storeu_ps(tile.d + scales * b, block.d);
@@ -230,6 +233,17 @@ struct DotSink {
     }
 };
 
+// Both at once: the bytes are in registers anyway.
+template <int N, class Walk>
+struct FirstSink {
+    DotSink<N, Walk> dots;
+    TileSink<Walk> tiles;
+    PK_INLINE_MEMBER void take(int b, const Block& block) {
+        tiles.store(b, block);
+        dots.take(b, block);
+    }
+};
+
 template <class Walk>
 static void walk_strip(Strip strip, int blocks, Tile tile) {
     TileSink<Walk> sink{strip, tile};
@@ -237,15 +251,28 @@ static void walk_strip(Strip strip, int blocks, Tile tile) {
 }
 
 template <int N, class Walk>
-static void dot_strip(Strip strip, int blocks, const QuantGroup& group, Results results) {
+PK_INLINE DotSink<N, Walk> dot_sink(Strip strip, const QuantGroup& group) {
     DotSink<N, Walk> sink;
     sink.strip = strip;
     sink.data = group.data;
     sink.meta = group.meta;
     sink.halves = group.halves;
     for (int i = 0; i < N; i++) sink.sums[i] = _mm512_setzero_ps();
+    return sink;
+}
+
+template <int N, class Walk>
+static void dot_strip(Strip strip, int blocks, const QuantGroup& group, Results results) {
+    DotSink<N, Walk> sink = dot_sink<N, Walk>(strip, group);
     Walk::walk(strip, blocks, sink);
     for (int i = 0; i < N; i++) _mm512_storeu_ps(results[i], sink.sums[i]);
+}
+
+template <class Walk>
+static void first_tokens(Strip strip, int blocks, const QuantGroup& group, Tile tile, Results results) {
+    FirstSink<kGroupTokens, Walk> sink{dot_sink<kGroupTokens, Walk>(strip, group), TileSink<Walk>{strip, tile}};
+    Walk::walk(strip, blocks, sink);
+    for (int i = 0; i < kGroupTokens; i++) _mm512_storeu_ps(results[i], sink.dots.sums[i]);
 }
 
 template <class Walk>
