@@ -97,6 +97,34 @@ class ReadRequest:
 
 
 @dataclass(frozen=True)
+class StateRequest:
+    """A snapshot of recurrent layers after `ids`, which follow the page `parent` and begin at position `start`.
+
+    `state`: uint8 [bytes], must not change; `stops`: where each layer's part ends, each begins at a multiple of 64.
+    """
+
+    key: Key
+    parent: Key
+    start: int
+    ids: Ids
+    roles: Roles
+    state: npt.NDArray[np.uint8]
+    stops: tuple[int, ...]
+    numerics: str
+
+
+@dataclass(frozen=True)
+class StateRecord:
+    """A snapshot on disk, of the state after `tokens` tokens behind the page `parent`."""
+
+    key: Key
+    parent: Key
+    start: int
+    tokens: int
+    place: Location
+
+
+@dataclass(frozen=True)
 class Head:
     """Where a conversation ends: its last sealed page (or the root), and its tail if it has one.
 
@@ -165,6 +193,17 @@ class DiskTier(Protocol):
 
     def write(self, request: WriteRequest, done: Callable[[bool], None]) -> int:
         """Queues a record; returns its bytes. `done(True)` once it is durable, `done(False)` if it could not be."""
+
+    def write_state(self, request: StateRequest) -> int:
+        """Queues a snapshot; returns its bytes."""
+
+    def states(self, parent: Key) -> list[StateRecord]:
+        """Snapshots of the states that follow a page."""
+
+    def read_state(
+        self, record: StateRecord, ids: Ids, roles: Roles, numerics: str
+    ) -> npt.NDArray[np.uint8] | None:
+        """The checked snapshot; None if it cannot be used, and then it is not found again. Waits for the disk."""
 
     def save_head(self, head: Head) -> None:
         """Queued behind the writes before it: a head never becomes durable before its pages."""

@@ -24,6 +24,7 @@ Roles = npt.NDArray[np.uint8]
 
 KEY_BYTES = 16
 _ROOT = b"pagekeep page chain 1\0"
+_STATE = b"pagekeep state 1\0"
 _SHIFTED = b"pagekeep shifted 1\0"
 
 
@@ -67,6 +68,11 @@ def shifted_key(parent: Key, removed: Ids, ids: Ids, roles: Roles) -> Key:
 def salted(parent: Key, removed: Ids) -> Key:
     """What stands for the parent in the key of such a page."""
     return Key(xxhash.xxh3_128_digest(_SHIFTED + parent + removed.astype("<i4", copy=False).tobytes()))
+
+
+def state_key(prefix: Key) -> Key:
+    """Under which the state of recurrent layers after a prefix is stored: a leaf beside what continues the prefix."""
+    return Key(xxhash.xxh3_128_digest(_STATE + prefix))
 
 
 def arrays(tokens: Tokens) -> tuple[Ids, Roles]:

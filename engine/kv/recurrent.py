@@ -1,4 +1,4 @@
-"""Recurrent layers: their state after a prefix, kept as snapshots under the prefix's key.
+"""Recurrent layers: their state after a prefix, kept as snapshots under the prefix's key, in memory and on disk.
 
 A recurrent layer has no rows per token: its state is overwritten by every step, so a sequence can only go on where a
 snapshot was taken. Steps end at page borders and anchors (`steps`), snapshots are taken at anchors; going back takes
@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from engine.kv.keys import Key, arrays, page_key
+from engine.kv.disk import DiskTier, StateRequest
+from engine.kv.keys import Ids, Key, Roles, arrays, page_key, state_key
 from engine.kv.sequence import Sequence
 from engine.messages import Tokens
 from engine.models.spec import ModelSpec
@@ -63,13 +64,30 @@ class Snapshot:
 
 
 class Snapshots:
-    """By key of the prefix; the least recently used go when `budget_bytes` are exceeded. Engine thread only."""
+    """By key of the prefix; the least recently used leave memory when `budget_bytes` are exceeded. With `disk` they are
+    written, and found again. Engine thread only.
+    """
 
-    def __init__(self, budget_bytes: int) -> None:
+    def __init__(
+        self, budget_bytes: int, layout: StateLayout, disk: DiskTier | None = None, numerics: str = ""
+    ) -> None:
         self._budget = budget_bytes
+        self._disk = disk
+        self._numerics = numerics
+        self._stops = tuple(stop for _, stop in layout.ranges)
         self._by_key: dict[Key, Snapshot] = {}
         self._by_parent: dict[Key, set[Key]] = {}
         self.bytes = 0
+
+    def take(self, snapshot: Snapshot, start: int, ids: Ids, roles: Roles) -> None:
+        """Keeps a new one, of the state after `ids` from position `start` on."""
+        new = snapshot.key not in self._by_key
+        self.put(snapshot)
+        if self._disk is not None and new:
+            key, parent = state_key(snapshot.key), snapshot.parent
+            self._disk.write_state(
+                StateRequest(key, parent, start, ids, roles, snapshot.state, self._stops, self._numerics)
+            )
 
     def put(self, snapshot: Snapshot) -> None:
         self._drop(snapshot.key)
@@ -89,9 +107,22 @@ class Snapshots:
             and page_key(parent, ids[: snapshot.tokens], roles[: snapshot.tokens]) == snapshot.key
         ]
         best = max(on_the_way, key=lambda snapshot: snapshot.tokens, default=None)
+        best = self._on_disk(parent, ids, roles, best.tokens if best else 0) or best
         if best is not None:
-            self._by_key[best.key] = self._by_key.pop(best.key)
+            self.put(best)
         return best
+
+    def _on_disk(self, parent: Key, ids: Ids, roles: Roles, more_than: int) -> Snapshot | None:
+        """The furthest one on disk, if it goes further than that."""
+        records = self._disk.states(parent) if self._disk else []
+        for record in sorted(records, key=lambda record: -record.tokens):
+            count = record.tokens
+            key = page_key(parent, ids[:count], roles[:count])
+            if more_than < count <= len(ids) and state_key(key) == record.key and self._disk is not None:
+                state = self._disk.read_state(record, ids[:count], roles[:count], self._numerics)
+                if state is not None:
+                    return Snapshot(key, parent, count, state)
+        return None
 
     def _drop(self, key: Key) -> None:
         old = self._by_key.pop(key, None)
@@ -113,13 +144,13 @@ def take_snapshot(snapshots: Snapshots, sequence: Sequence, state: LayerState) -
     """Keeps the state after the sequence's last token under its key; nothing for an empty or a moved sequence."""
     if not sequence.num_tokens or sequence.approximate:
         return
-    tail = sequence.tail_tokens
-    if tail:
-        parent, count = sequence.last_key, tail
+    if sequence.tail_tokens:
+        parent, (ids, roles) = sequence.last_key, sequence.tail()
     else:
         page = sequence.pages[-1]
-        parent, count = page.parent_key, len(page.ids)
-    snapshots.put(Snapshot(sequence.tail_key(), parent, count, state.save()))
+        parent, ids, roles = page.parent_key, page.ids, page.roles
+    snapshot = Snapshot(sequence.tail_key(), parent, len(ids), state.save())
+    snapshots.take(snapshot, sequence.num_tokens - len(ids), ids, roles)
 
 
 def rewind(snapshots: Snapshots, sequence: Sequence, tokens: int, state: LayerState) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.kv.disk import DiskRecord, Head, Location
+from engine.kv.disk import DiskRecord, Head, Location, StateRecord
 from engine.kv.keys import Key
 from engine.kv.layout import kv_types_in
 from engine.store.record import Kind
@@ -37,20 +37,22 @@ from engine.store.rows import (
     transaction,
 )
 from engine.store.schema import connect
+from engine.store.states import states_of
 
 _COLUMNS = "key, parent, kind, start, tokens, numerics, segments.name, offset, length, payload, grp"
 _RECORD = (
-    f"SELECT {_COLUMNS} FROM records JOIN segments ON segments.id = segment WHERE model = ? AND key = ? ORDER BY grp"
+    f"SELECT {_COLUMNS} FROM records JOIN segments ON segments.id = segment WHERE model = ? AND key = ? AND kind < 2 "
+    "ORDER BY grp"
 )
 _FOLLOWING = (
     f"SELECT {_COLUMNS} FROM records CROSS JOIN segments ON segments.id = segment WHERE +model = ? AND seq >= "
-    "(SELECT min(seq) FROM records WHERE model = ? AND key = ?) ORDER BY seq LIMIT ?"
+    "(SELECT min(seq) FROM records WHERE model = ? AND key = ?) AND kind < 2 ORDER BY seq LIMIT ?"
 )
 # The same where the layer groups of a page may have been written at different times.
 _FOLLOWING_APART = (
     f"SELECT {_COLUMNS} FROM records JOIN segments ON segments.id = segment WHERE model = ? AND key IN "
-    "(SELECT key FROM records WHERE grp = 0 AND seq >= (SELECT min(seq) FROM records WHERE model = ? AND key = ?) "
-    "ORDER BY seq LIMIT ?) ORDER BY key, grp"
+    "(SELECT key FROM records WHERE grp = 0 AND kind < 2 AND seq >= (SELECT min(seq) FROM records WHERE model = ? AND "
+    "key = ?) ORDER BY seq LIMIT ?) ORDER BY key, grp"
 )
 _ROWS = 256
 
@@ -134,9 +136,13 @@ class Index:
 
     def children(self, parent: Key) -> list[DiskRecord]:
         with self._lock:
-            query = "SELECT DISTINCT key FROM records WHERE model = ? AND parent = ?"
+            query = "SELECT DISTINCT key FROM records WHERE model = ? AND parent = ? AND kind < 2"
             keys = [Key(row[0]) for row in self._reader.execute(query, (self.model, parent))]
         return [record for key in keys if (record := self.find(key)) is not None]
+
+    def states(self, parent: Key) -> list[StateRecord]:
+        with self._lock:
+            return states_of(self._reader, self.model, parent)
 
     def memory(self) -> int:
         """Bytes that the maps take: their own, and two keys of 16 bytes per entry."""

@@ -35,6 +35,7 @@ class Kind(IntEnum):
     TAIL = 1
     HEAD = 2
     FORGET = 3
+    STATE = 4
 
 
 def checksum(data: bytes | npt.NDArray[np.uint8]) -> bytes:
@@ -57,7 +58,7 @@ class RecordHeader:
     Attributes:
         key, parent, ids, roles, start: the page or tail. A HEAD has the last page's key as `key`, its
             tail's key (or
-            zeros) as `parent`, and the conversation's number of tokens as `start`.
+            zeros) as `parent`, and the conversation's number of tokens as `start`. A STATE's key is keys.state_key.
         group: index of the layer group in the layout; sums: one checksum per layer of the group, in payload
             order.
         serial: nanoseconds since 1970 at which it was written: the later of two heads counts.

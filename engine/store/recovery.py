@@ -114,7 +114,7 @@ def _take_in(connection: sqlite3.Connection, path: Path, start: int, forgotten: 
 def _take_record(db: sqlite3.Connection, segment: str, found: Found) -> None:
     header = found.header
     model = model_id(db, header.fingerprint)
-    if header.kind in (Kind.PAGE, Kind.TAIL):
+    if header.kind in (Kind.PAGE, Kind.TAIL, Kind.STATE):
         insert_records(db, model, [NewRecord(header, segment, found.offset)])
     elif header.kind == Kind.HEAD and _is_newer(db, model, header):
         put_head(db, model, head_of(header))

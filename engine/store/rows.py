@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.kv.disk import Head
-from engine.kv.keys import Key
+from engine.kv.keys import Key, state_key
 from engine.kv.value import Costs
 from engine.store.record import RecordHeader
 
@@ -125,7 +125,8 @@ def forget_head(db: sqlite3.Connection, model: int, conversation: str, delete: b
     row = db.execute("SELECT last, tail FROM heads WHERE model = ? AND conversation = ?", name).fetchone()
     db.execute("DELETE FROM heads WHERE model = ? AND conversation = ?", name)
     if row and delete:
-        remove_records(db, model, unused_path(db, model, row[0], row[1]), "")
+        unused = unused_path(db, model, row[0], row[1])
+        remove_records(db, model, [*unused, *_states_after(db, model, unused)], "")
 
 
 def unused_path(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[Key]:
@@ -139,8 +140,15 @@ def unused_path(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | N
     return unused
 
 
+def _states_after(db: sqlite3.Connection, model: int, keys: Iterable[Key]) -> set[Key]:
+    """Snapshots of states at the ends of pages, and within what follows them."""
+    query = "SELECT key FROM records WHERE model = ? AND (parent = ? OR key = ?) AND kind = 4"
+    found = (db.execute(query, (model, key, state_key(key))).fetchall() for key in keys)
+    return {Key(row[0]) for rows in found for row in rows}
+
+
 def _children(db: sqlite3.Connection, model: int, key: bytes) -> set[Key]:
-    query = "SELECT key FROM records WHERE model = ? AND parent = ?"
+    query = "SELECT key FROM records WHERE model = ? AND parent = ? AND kind < 2"
     return {Key(row[0]) for row in db.execute(query, (model, key))}
 
 

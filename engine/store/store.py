@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import StoreError
-from engine.kv.disk import DiskRecord, Head, Notice, ReadRequest, WriteRequest
+from engine.kv.disk import DiskRecord, Head, Notice, ReadRequest, StateRecord, StateRequest, WriteRequest
 from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
 from engine.kv.value import Costs
@@ -28,6 +28,7 @@ from engine.store.reader import ReadBatch, Reader
 from engine.store.record import BLOCK
 from engine.store.recovery import Recovered, is_damage, mark_damaged, repair
 from engine.store.segments import Segments
+from engine.store.states import read_state
 from engine.store.ways import NAME as WAYS_NAME
 from engine.store.ways import Ways
 from engine.store.writer import Job, Writer
@@ -139,6 +140,20 @@ class KvStore:
         size = self._packer.record_bytes(request)
         self._writer.submit(Job(request=request, done=done, bytes=size))
         return size
+
+    def write_state(self, request: StateRequest) -> int:
+        size = len(request.state) + BLOCK
+        self._writer.submit(Job(state=request, bytes=size))
+        return size
+
+    def states(self, parent: Key) -> list[StateRecord]:
+        return self._safely(lambda: self._index.states(parent), [])
+
+    def read_state(self, record: StateRecord, ids: Ids, roles: Roles, numerics: str) -> npt.NDArray[np.uint8] | None:
+        state = read_state(self._segments, self._packer.fingerprint, numerics, record, ids, roles)
+        if state is None:
+            self.discard(record.key)
+        return state
 
     def save_head(self, head: Head) -> None:
         self._writer.submit(Job(head=head, bytes=BLOCK))

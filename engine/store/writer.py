@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.kv.disk import Head, Notice, WriteRequest
+from engine.kv.disk import Head, Notice, StateRequest, WriteRequest
 from engine.store.index import Index
 from engine.store.packing import Packer
 from engine.store.record import BLOCK, RecordHeader
 from engine.store.recovery import forget_record, head_record
 from engine.store.rows import NewRecord
 from engine.store.segment import Buffer, SegmentWriter
+from engine.store.states import state_header
 
 SEGMENT_BYTES = 256 << 20
 _IDLE_SECONDS = 0.25  # quiet time before a sync
@@ -36,6 +37,7 @@ class Job:
     """One thing to do in order: write a record, move a head, forget a conversation, or run `task`."""
 
     request: WriteRequest | None = None
+    state: StateRequest | None = None
     head: Head | None = None
     forget: str = ""
     delete: bool = False
@@ -184,6 +186,10 @@ class Writer:
             for header, pieces in self._packer.pack(job.request):
                 offset = self._append_record(segment, header, pieces)
                 self._open.records.append(NewRecord(header, segment.name, offset))
+        elif job.state:
+            header = state_header(job.state, self._packer.fingerprint, self._packer.layout.layout_id)
+            offset = self._append_record(segment, header, [job.state.state])
+            self._open.records.append(NewRecord(header, segment.name, offset))
         elif job.head:
             self._append_record(segment, head_record(job.head, self._packer.fingerprint), [])
             self._open.heads[job.head.conversation] = job.head

@@ -113,7 +113,7 @@ def test_steps_end_at_borders_and_anchors() -> None:
 
 def test_going_back_takes_the_nearest_snapshot_and_replays(cache: KvCache) -> None:
     document, turns = _text(45, 1), _text(30, 2)
-    run = Run(cache, Snapshots(1 << 20))
+    run = Run(cache, Snapshots(1 << 20, LAYOUT))
     run.compute(document + turns, anchors=(11, 45))
     run.replayed = 0
     assert run.rewind(60) == 45, "the document's end, in the middle of a page"
@@ -127,14 +127,14 @@ def test_going_back_takes_the_nearest_snapshot_and_replays(cache: KvCache) -> No
 
 def test_an_anchor_at_a_page_border_is_found(cache: KvCache) -> None:
     tokens = _text(5 * PAGE, 4)
-    run = Run(cache, Snapshots(1 << 20))
+    run = Run(cache, Snapshots(1 << 20, LAYOUT))
     run.compute(tokens, anchors=(3 * PAGE,))
     assert run.rewind(5 * PAGE) == 5 * PAGE, "its own end"
     assert run.rewind(5 * PAGE - 1) == 3 * PAGE
 
 
 def test_another_conversation_starts_from_the_documents_snapshot(cache: KvCache) -> None:
-    document, snapshots = _text(45, 1), Snapshots(1 << 20)
+    document, snapshots = _text(45, 1), Snapshots(1 << 20, LAYOUT)
     Run(cache, snapshots).compute(document + _text(20, 5), anchors=(45,))
     other = Run(cache, snapshots)
     mine = document + _text(7, 6)
@@ -149,7 +149,7 @@ def test_another_conversation_starts_from_the_documents_snapshot(cache: KvCache)
 @pytest.mark.parametrize("seed", range(6))
 def test_any_way_back_and_forth_equals_a_straight_run(cache: KvCache, seed: int) -> None:
     """Also where the budget holds three snapshots only: then more is replayed."""
-    chance, snapshots = random.Random(seed), Snapshots(3 * LAYOUT.bytes)
+    chance, snapshots = random.Random(seed), Snapshots(3 * LAYOUT.bytes, LAYOUT)
     run, tokens = Run(cache, snapshots), _text(chance.randint(1, 60), seed)
     for turn in range(8):
         assert (run.compute(tokens, (chance.randint(1, 60),)) == _straight(tokens)).all()
