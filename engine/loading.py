@@ -76,7 +76,8 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
     except BaseException:
         gguf.close()
         raise
-    said = (*spec.warnings, *tokenizer.warnings, *warnings, *opened.warnings, *chat.warnings)
+    tight = _tight(info.weights_bytes, settings.ram_budget_bytes)
+    said = (*spec.warnings, *tokenizer.warnings, *warnings, *tight, *opened.warnings, *chat.warnings)
     handle = ModelHandle(info, spec, tokenizer, chat, context, said)
     return LoadedModel(handle, gguf, layout, print_, opened.numerics, opened.backend)
 
@@ -114,6 +115,24 @@ def _context(spec: ModelSpec, layout: PageLayout, settings: EngineSettings) -> t
         return spec.context, ()
     text = f"The context is {fitting:,} of the model's {spec.context:,} tokens: more does not fit the free memory."
     return fitting, (text,)
+
+
+def _tight(weights: int, state: int) -> tuple[str, ...]:
+    import psutil
+
+    return memory_warning(weights, state, psutil.virtual_memory().available)
+
+
+def memory_warning(weights: int, state: int, available: int) -> tuple[str, ...]:
+    """Where the weights and all that conversations may take (bytes) do not fit what is free together."""
+    if weights + state <= available:
+        return ()
+    model, kept, free = (f"{size / 1e9:,.1f} GB" for size in (weights, state, available))
+    return (
+        f"The model ({model}) and the memory for conversations ({kept}) may together need more than the {free} "
+        "that are free; parts of them then come from the disk again and again. A smaller model, or a smaller memory "
+        "budget in the preferences, avoids that.",
+    )
 
 
 def _info(

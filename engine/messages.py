@@ -490,7 +490,8 @@ class EngineStats:
     """Sent about twice a second while busy and once when idle.
 
     `kv_memory_bytes` is held by pages, `kv_mapped_bytes` of it in mapped files (the system's file cache);
-    `kv_reserved_bytes`: anonymous memory taken from the system (free buffers included);
+    `kv_reserved_bytes`: anonymous memory taken from the system (free buffers included); `index_bytes`: maps of the
+    index and kept final vectors;
     `written_bytes`: appended to the store since the model was loaded.
     """
 

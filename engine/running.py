@@ -48,7 +48,7 @@ class Running:
             decode_rate=self.rates.decode,
             kv_reserved_bytes=stat.reserved_bytes,
             kv_mapped_bytes=stat.mapped_bytes,
-            index_bytes=stat.index_bytes,
+            index_bytes=stat.index_bytes + stat.hidden_bytes,
             ram_budget_bytes=stat.budget_bytes,
             disk_budget_bytes=self.settings.disk_budget_bytes if self.store else 0,
             pages_checked=self.canary.checked,
