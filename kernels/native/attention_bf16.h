@@ -120,13 +120,33 @@ static void load_value_pairs(const uint8_t* page, const KvPlane& plane, size_t r
     }
 }
 
+// As load_value_pairs for f16 and whole vectors of channels: words of both tokens side by side, then rounded.
+static void load_half_value_pairs(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, uint16_t* tile) {
+    const __m512i order = _mm512_setr_epi64(0, 1, 4, 5, 2, 3, 6, 7);
+    const size_t bytes = (size_t)plane.row_channels * 2;
+    const uint8_t* rows = page + plane.offset + row * bytes;
+    for (int t = 0; t < kTileTokens; t += 2, rows += 2 * bytes, tile += 2 * plane.head_dim) {
+        prefetch_rows(page, plane, row + t, 2, 4);
+        for (int d = 0; d < plane.head_dim; d += W) {
+            const __m256i none = _mm256_setzero_si256();
+            const __m256i even = t < tokens ? _mm256_loadu_si256((const __m256i*)(rows + 2 * d)) : none;
+            const __m256i odd = t + 1 < tokens ? _mm256_loadu_si256((const __m256i*)(rows + bytes + 2 * d)) : none;
+            const vf low = _mm512_cvtph_ps(_mm256_unpacklo_epi16(even, odd));
+            const vf high = _mm512_cvtph_ps(_mm256_unpackhi_epi16(even, odd));
+            const __m512i pairs = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+            _mm512_storeu_si512(tile + 2 * d, _mm512_permutexvar_epi64(order, pairs));
+        }
+    }
+}
+
 static inline void key_pairs(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, uint16_t* tile) {
     if (plane.type == kKvBF16) load_key_pairs<kKvBF16>(page, plane, row, tokens, tile);
     else load_key_pairs<kKvQ8>(page, plane, row, tokens, tile);
 }
 
 static inline void value_pairs(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, uint16_t* tile, int width) {
-    if (plane.type == kKvF16) load_value_pairs<kKvF16>(page, plane, row, tokens, tile, width);
+    if (plane.type == kKvF16 && plane.head_dim % W == 0) load_half_value_pairs(page, plane, row, tokens, tile);
+    else if (plane.type == kKvF16) load_value_pairs<kKvF16>(page, plane, row, tokens, tile, width);
     else if (plane.type == kKvBF16) load_value_pairs<kKvBF16>(page, plane, row, tokens, tile, width);
     else load_value_pairs<kKvQ8>(page, plane, row, tokens, tile, width);
 }

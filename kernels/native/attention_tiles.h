@@ -144,6 +144,58 @@ static inline float load_one(const uint8_t* page, const KvPlane& plane, size_t r
     return bf16_to_float(((const uint16_t*)data)[at]);  // q8 and q4 head widths are multiples of 32
 }
 
+#if defined(__AVX512BW__)
+// Words of 8 rows: vector i becomes, in lane l, word 8 l + i of every row.
+static inline void transpose_words(__m512i r[8]) {
+    __m512i t[8], u[8];
+    each<4>(PK_EACH(i) {
+        t[2 * i] = _mm512_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm512_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+    });
+    each<4>(PK_EACH(i) {
+        constexpr int a = i / 2 * 4 + i % 2;
+        u[2 * i] = _mm512_unpacklo_epi32(t[a], t[a + 2]);
+        u[2 * i + 1] = _mm512_unpackhi_epi32(t[a], t[a + 2]);
+    });
+    each<4>(PK_EACH(i) {
+        r[2 * i] = _mm512_unpacklo_epi64(u[i], u[i + 4]);
+        r[2 * i + 1] = _mm512_unpackhi_epi64(u[i], u[i + 4]);
+    });
+}
+
+// Lanes 2 PAIR and 2 PAIR + 1 of both: channels 16 PAIR + i and 16 PAIR + 8 + i of 16 keys, to rows of a tile.
+template <int PAIR>
+static inline void put_channels(__m512i first, __m512i second, float* channel) {
+    const __m512i order = PAIR ? _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15) : _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const __m512i both = _mm512_permutex2var_epi64(first, order, second);
+    vstore(channel, _mm512_cvtph_ps(_mm512_castsi512_si256(both)));
+    vstore(channel + 8 * kTileTokens, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1)));
+}
+
+// As load_keys, 32 channels of 16 keys at a time, as 16-bit words.
+static void load_half_keys(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile) {
+    const size_t bytes = (size_t)plane.row_channels * 2;
+    const uint8_t* rows = page + plane.offset + row * bytes;
+    for (int first = 0; first < kTileTokens; first += W, rows += W * bytes)
+        for (int d = 0; d < plane.head_dim; d += 32) {
+            if (d == 0) prefetch_rows(page, plane, row + first, W, 4);
+            __m512i low[8], high[8];
+            each<8>(PK_EACH(i) {
+                const uint8_t* at = rows + i * bytes + 2 * d;
+                low[i] = first + i < tokens ? _mm512_loadu_si512(at) : _mm512_setzero_si512();
+                high[i] = first + 8 + i < tokens ? _mm512_loadu_si512(at + 8 * bytes) : _mm512_setzero_si512();
+            });
+            transpose_words(low);
+            transpose_words(high);
+            float* channels = tile + (size_t)d * kTileTokens + first;
+            each<8>(PK_EACH(i) {
+                put_channels<0>(low[i], high[i], channels + i * kTileTokens);
+                put_channels<1>(low[i], high[i], channels + (16 + i) * kTileTokens);
+            });
+        }
+}
+#endif
+
 // Rows [row, row + tokens) transposed to tile[head_dim][kTileTokens]; the other columns become zero.
 template <int TYPE>
 static void load_keys(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile) {
@@ -179,6 +231,9 @@ static void load_values(const uint8_t* page, const KvPlane& plane, size_t row, i
 }
 
 static inline void key_tile(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile) {
+#if defined(__AVX512BW__)
+    if (plane.type == kKvF16 && plane.head_dim % 32 == 0) return load_half_keys(page, plane, row, tokens, tile);
+#endif
     if (plane.type == kKvF32) load_keys<kKvF32>(page, plane, row, tokens, tile);
     else if (plane.type == kKvF16) load_keys<kKvF16>(page, plane, row, tokens, tile);
     else if (plane.type == kKvBF16) load_keys<kKvBF16>(page, plane, row, tokens, tile);
