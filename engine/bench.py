@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.messages import EngineSettings
+from engine.messages import EngineSettings, Role
 from engine.offline import OfflineModel
 
 
@@ -42,7 +42,7 @@ def _row(model: OfflineModel, prompt: int, generate: int, vocabulary: int) -> Sw
     depth = model.sequence.num_tokens
     started = time.perf_counter()
     for token in _ids(generate, vocabulary):
-        model.feed([token])
+        model.feed([token], role=Role.GENERATED)
     generated = time.perf_counter() - started
     model.sequence.keep_first(depth)
     started = time.perf_counter()

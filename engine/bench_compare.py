@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import EngineError
-from engine.messages import EngineSettings
+from engine.messages import EngineSettings, Role
 from engine.offline import OfflineModel
 
 Peer = Literal["llama-cpp-python", "ik-llama-cpp-python", "xllamacpp"]
@@ -152,7 +152,7 @@ def measure(path: Path, settings: EngineSettings, lengths: Lengths) -> Rates:
         model.feed(ids[lengths.depth : lengths.depth + lengths.prompt])
         read = time.perf_counter()
         for token in ids[lengths.depth + lengths.prompt :]:
-            model.feed([token])
+            model.feed([token], role=Role.GENERATED)
         ended = time.perf_counter()
     return Rates(lengths.prompt / (read - begun), lengths.generate / (ended - read), f"Pagekeep: {isa()}")
 

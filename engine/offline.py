@@ -40,17 +40,19 @@ class OfflineModel:
         self.sequence.release()
         self.model.gguf.close()
 
-    def feed(self, ids: list[int] | tuple[int, ...], *, all_logits: bool = False) -> Floats:
+    def feed(
+        self, ids: list[int] | tuple[int, ...], *, all_logits: bool = False, role: Role = Role.PROMPT
+    ) -> Floats:
         """Appends tokens, chunk by chunk. Logits [1 or len(ids), vocabulary]: of the last token, or of all."""
         rows = []
         for start in range(0, len(ids), self._chunk):
             piece = tuple(ids[start : start + self._chunk])
             last = start + len(piece) == len(ids)
-            rows.append(self._step(piece, len(piece) if all_logits else int(last)))
+            rows.append(self._step(piece, len(piece) if all_logits else int(last), role))
         return np.concatenate(rows)
 
-    def _step(self, ids: tuple[int, ...], outputs: int) -> Floats:
-        sequence, roles = self.sequence, (int(Role.PROMPT),) * len(ids)
+    def _step(self, ids: tuple[int, ...], outputs: int, role: Role) -> Floats:
+        sequence, roles = self.sequence, (int(role),) * len(ids)
         sequence.reserve(len(ids))
         run = RowRun(sequence, ids, roles, sequence.num_tokens, outputs=outputs)
         logits = self._runner.step([run]).logits

@@ -8,7 +8,7 @@ namespace pk {
 Executor::Executor(ProgramData program, int threads, const KernelTable* kernels)
     : program_(std::move(program)), kernels_(kernels), pool_(threads), barrier_(threads),
       phases_(plan_phases(program_, kernels->quantised)), buffers_(program_.widths.size() + 2),
-      scratch_(threads), rope_tables_(program_.ropes.size()) {
+      scratch_(threads), rope_tables_(program_.ropes.size()), shares_(threads) {
     for (size_t i = 0; i < program_.widths.size(); i++) buffers_[i].stride = padded(program_.widths[i]);
     for (const TensorView& tensor : program_.tensors) halves_ = halves_ || kernels_->halved(tensor.type);
     buffers_[hidden_buffer(program_)].stride = program_.channels;
@@ -96,9 +96,9 @@ void Executor::activate(const Phase& phase) {
     active_.push_back(active);
 }
 
-// Units that a thread takes at once: neighbours in memory where few tokens make reading the work.
+// Units that a thread takes at once, before another may take from the rest of its share.
 int Executor::grain(int units, int rows) const {
-    return rows > kGroupTokens ? kStripsAtOnce : std::clamp(units / (pool_.threads() * 8), 1, 16);
+    return rows > kGroupTokens ? kStripsAtOnce : std::clamp(units / (pool_.threads() * 16), 1, 8);
 }
 
 // Sizes the phases that depend on the routing, which is known by now.
@@ -159,7 +159,7 @@ void Executor::advance(int next) {
         stopped_ = true;
         next = end;
     }
-    next_.store(0, std::memory_order_relaxed);
+    if (next < end) shares_.deal(active_[next].units);
     cursor_.store(next, std::memory_order_release);
 }
 
@@ -168,32 +168,52 @@ void Executor::work(int thread) {
         const int at = cursor_.load(std::memory_order_acquire);
         if (at >= static_cast<int>(active_.size())) return;
         run_units(active_[at], thread);
-        barrier_.arrive([&] {
-            if (cancelled()) stopped_ = true;
-            advance(stopped_ ? static_cast<int>(active_.size()) : at + 1);
-        });
+        Ahead ahead = ahead_of(at, thread);
+        barrier_.arrive(
+            [&] {
+                if (cancelled()) stopped_ = true;
+                advance(stopped_ ? static_cast<int>(active_.size()) : at + 1);
+            },
+            [&] { ahead.fetch(); });
     }
 }
 
-// Takes up to `grain` units, fewer towards the end, so that all threads finish together. False: none are left.
-bool Executor::take_units(const Active& active, int& first, int& last) {
-    first = next_.load(std::memory_order_relaxed);
-    do {
-        if (first >= active.units) return false;
-        const int share = (active.units - first) / (2 * pool_.threads());
-        last = first + std::clamp(share, 1, active.grain);
-    } while (!next_.compare_exchange_weak(first, last, std::memory_order_relaxed));
-    return true;
+// Where the thread's share of the next matrices begins, if they will be read for few tokens.
+Executor::Ahead Executor::ahead_of(int at, int thread) const {
+    constexpr int kNear = 3;
+    const int end = std::min(at + 1 + kNear, static_cast<int>(active_.size()));
+    for (int next = at + 1; next < end; next++) {
+        const Phase& phase = *active_[next].phase;
+        if (phase.kind == Phase::Rows || phase.kind == Phase::Merge) continue;
+        if (phase.kind != Phase::Linears || batch_.rows > kGroupTokens) break;
+        int first = shares_.share(active_[next].units, thread).first;
+        for (const Op& op : phase.ops) {
+            const TensorView& weight = program_.tensors[op.weight];
+            if (first >= strips(op)) {
+                first -= strips(op);
+                continue;
+            }
+            const size_t skipped = static_cast<size_t>(first) * kStripRows * weight.row_bytes;
+            const uint8_t* data = weight.data + skipped;
+            return Ahead{data, data + std::min(weight.rows * weight.row_bytes - skipped, kWarmBytes)};
+        }
+    }
+    return Ahead{nullptr, nullptr};
+}
+
+// A few lines of what comes next, into L2.
+void Executor::Ahead::fetch() {
+    const uint8_t* stop = std::min(at + 512, end);
+    for (; at < stop; at += 64) __builtin_prefetch(at, 0, 2);
 }
 
 void Executor::run_units(const Active& active, int thread) {
-    int first, last;
-    while (!cancelled() && take_units(active, first, last)) {
+    for (UnitRange range; !cancelled() && !(range = shares_.take(thread, active.grain)).empty();) {
         if (active.phase->kind == Phase::Linears) {
-            run_linears(*active.phase, first, last, thread);
+            run_linears(*active.phase, range.first, range.last, thread);
             continue;
         }
-        for (int unit = first; unit < last && !cancelled(); unit++) run_unit(active, unit, thread);
+        for (int unit = range.first; unit < range.last && !cancelled(); unit++) run_unit(active, unit, thread);
     }
 }
 

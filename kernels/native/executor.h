@@ -8,6 +8,7 @@
 #include "experts.h"
 #include "kernel_table.h"
 #include "program.h"
+#include "shares.h"
 #include "thread_pool.h"
 
 namespace pk {
@@ -24,6 +25,8 @@ struct Buffer {
 
 // Floats of a row, so that every row starts on a cache line.
 inline size_t padded(size_t width) { return (width + 15) / 16 * 16; }
+
+constexpr size_t kWarmBytes = 64 << 10;   // of the next matrices, asked for while others are still busy
 
 struct RowRun {              // consecutive rows
     int row;
@@ -85,7 +88,12 @@ private:
     void reserve_scratch();
     int strips(const Op& op) const;
     void work(int thread);
-    bool take_units(const Active& active, int& first, int& last);
+    // Weights that a waiting thread may ask for.
+    struct Ahead {
+        const uint8_t *at, *end;
+        void fetch();
+    };
+    Ahead ahead_of(int at, int thread) const;
     void run_units(const Active& active, int thread);
     void run_unit(const Active& active, int unit, int thread);
     void advance(int next);
@@ -136,7 +144,7 @@ private:
     std::vector<int> row_sequence_, row_position_;
     std::vector<Active> active_;
     std::vector<std::pair<Op, std::unique_ptr<AttentionPlan>>> attention_plans_;
-    alignas(64) std::atomic<int> next_{0};
+    Shares shares_;
     alignas(64) std::atomic<int> cursor_{0};
     bool halves_ = false;                  // some weight has a scale per 16 channels
     bool stopped_ = false;

@@ -11,20 +11,12 @@
 
 namespace pk {
 
-static inline void relax() {
+void relax() {
 #if defined(__x86_64__) || defined(__i386__)
     _mm_pause();
 #elif defined(__aarch64__)
     asm volatile("yield");
 #endif
-}
-
-void wait_while_equal(const std::atomic<uint32_t>& value, uint32_t old) {
-    for (int i = 0; i < 2000; i++) {
-        if (value.load(std::memory_order_acquire) != old) return;
-        relax();
-    }
-    while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
 }
 
 // On Linux a nice value belongs to a thread.

@@ -7,8 +7,20 @@
 
 namespace pk {
 
-// Spins briefly, then parks until `value` differs from `old`.
-void wait_while_equal(const std::atomic<uint32_t>& value, uint32_t old);
+void relax();                // inside a loop that waits
+// Spins briefly, then parks until `value` differs from `old`; meanwhile `idle` is called again and again.
+template <class Idle>
+void wait_while_equal(const std::atomic<uint32_t>& value, uint32_t old, Idle&& idle) {
+    for (int i = 0; i < 2000; i++) {
+        if (value.load(std::memory_order_acquire) != old) return;
+        idle();
+        relax();
+    }
+    while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+}
+inline void wait_while_equal(const std::atomic<uint32_t>& value, uint32_t old) {
+    wait_while_equal(value, old, [] {});
+}
 void lower_thread_priority();
 
 class ThreadPool {
@@ -31,12 +43,12 @@ private:
     bool stopping_ = false;
 };
 
-// Lets the last thread that arrives do something before all go on.
+// Lets the last thread that arrives do something before all go on, and the others something while they wait.
 class Barrier {
 public:
     explicit Barrier(int threads) : threads_(threads) {}
-    template <class Last>
-    void arrive(Last&& last) {
+    template <class Last, class Idle>
+    void arrive(Last&& last, Idle&& idle) {
         const uint32_t generation = generation_.load(std::memory_order_acquire);
         if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
             last();
@@ -44,7 +56,7 @@ public:
             generation_.store(generation + 1, std::memory_order_release);
             generation_.notify_all();
         } else {
-            wait_while_equal(generation_, generation);
+            wait_while_equal(generation_, generation, idle);
         }
     }
 
