@@ -178,33 +178,44 @@ void Executor::work(int thread) {
     }
 }
 
-// Where the thread's share of the next matrices begins, if they will be read for few tokens.
-Executor::Ahead Executor::ahead_of(int at, int thread) const {
-    constexpr int kNear = 3;
-    const int end = std::min(at + 1 + kNear, static_cast<int>(active_.size()));
-    for (int next = at + 1; next < end; next++) {
-        const Phase& phase = *active_[next].phase;
-        if (phase.kind == Phase::Rows || phase.kind == Phase::Merge) continue;
-        if (phase.kind != Phase::Linears || batch_.rows > kGroupTokens) break;
-        int first = shares_.share(active_[next].units, thread).first;
-        for (const Op& op : phase.ops) {
-            const TensorView& weight = program_.tensors[op.weight];
-            if (first >= strips(op)) {
-                first -= strips(op);
-                continue;
-            }
-            const size_t skipped = static_cast<size_t>(first) * kStripRows * weight.row_bytes;
-            const uint8_t* data = weight.data + skipped;
-            return Ahead{data, data + std::min(weight.rows * weight.row_bytes - skipped, kWarmBytes)};
-        }
-    }
-    return Ahead{nullptr, nullptr};
+void Executor::add_ahead(const TensorView& weight, int strip, size_t most, Ahead& ahead) const {
+    if (ahead.count == kMostAhead) return;
+    const size_t skipped = static_cast<size_t>(strip) * kStripRows * weight.row_bytes;
+    const size_t left = weight.rows * weight.row_bytes - skipped, bytes = std::min(left, most);
+    ahead.bytes = ahead.count ? std::min(ahead.bytes, bytes) : bytes;
+    ahead.parts[ahead.count++] = weight.data + skipped;
 }
 
-// A few lines of what comes next, into L2.
+// Where the thread's share of the next matrices begins, if they will be read for few tokens.
+Executor::Ahead Executor::ahead_of(int at, int thread) const {
+    constexpr int kNear = 5;
+    Ahead ahead;
+    const int end = std::min(at + 1 + kNear, static_cast<int>(active_.size()));
+    for (int next = at + 1; next < end && batch_.rows <= kGroupTokens; next++) {
+        const Phase& phase = *active_[next].phase;
+        if (phase.kind == Phase::Linears) {
+            int first = shares_.share(active_[next].units, thread).first, op = 0;
+            while (first >= strips(phase.ops[op])) first -= strips(phase.ops[op++]);
+            add_ahead(program_.tensors[phase.ops[op].weight], first, kWarmBytes, ahead);
+            break;
+        }
+        if (phase.kind == Phase::ExpertClose && active_[at].phase->kind == Phase::ExpertOpen) {
+            for (const ExpertRun& run : pairs_.runs) {
+                const TensorView& weight = program_.tensors[phase.ops[0].index + run.expert];
+                const int units = (weight.rows + kStripRows - 1) / kStripRows;
+                add_ahead(weight, shares_.share(units, thread).first, 3 * kStripRows * weight.row_bytes, ahead);
+            }
+            break;
+        }
+        if (phase.kind == Phase::ExpertOpen) break;
+    }
+    return ahead;
+}
+
+// Into L2.
 void Executor::Ahead::fetch() {
-    const uint8_t* stop = std::min(at + 512, end);
-    for (; at < stop; at += 64) __builtin_prefetch(at, 0, 2);
+    for (int line = 0; line < 8 && done < bytes; line++, done += 64)
+        for (int i = 0; i < count; i++) __builtin_prefetch(parts[i] + done, 0, 2);
 }
 
 void Executor::run_units(const Active& active, int thread) {

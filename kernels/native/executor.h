@@ -26,7 +26,8 @@ struct Buffer {
 // Floats of a row, so that every row starts on a cache line.
 inline size_t padded(size_t width) { return (width + 15) / 16 * 16; }
 
-constexpr size_t kWarmBytes = 64 << 10;   // of the next matrices, asked for while others are still busy
+constexpr size_t kWarmBytes = 64 << 10;   // of the next matrix, asked for while others are still busy
+constexpr int kMostAhead = 16;            // matrices
 
 struct RowRun {              // consecutive rows
     int row;
@@ -88,12 +89,15 @@ private:
     void reserve_scratch();
     int strips(const Op& op) const;
     void work(int thread);
-    // Weights that a waiting thread may ask for.
+    // Weights that a waiting thread asks for, a few lines at a time.
     struct Ahead {
-        const uint8_t *at, *end;
+        const uint8_t* parts[kMostAhead];
+        size_t bytes = 0, done = 0;  // of every part
+        int count = 0;
         void fetch();
     };
     Ahead ahead_of(int at, int thread) const;
+    void add_ahead(const TensorView& weight, int strip, size_t most, Ahead& ahead) const;
     void run_units(const Active& active, int thread);
     void run_unit(const Active& active, int unit, int thread);
     void advance(int next);
