@@ -75,7 +75,7 @@ class Window(QMainWindow):
         self.library.reload()
         workspace = self.services.workspace
         self.services.tasks.read(lambda: workspace.models.chosen, self._choose_model)
-        self.services.tasks.read(lambda: (workspace.resume_imports(), workspace.folders.watch()))
+        self.services.tasks.read(lambda: (workspace.documents.resume(), workspace.folders.watch()))
 
     def _choose_model(self, chosen: object) -> None:
         if chosen is None:
@@ -89,7 +89,7 @@ class Window(QMainWindow):
     def conversations_loaded(self) -> None:
         wanted = self._state.conversation
         if self.conversations.rows.place(wanted) is not None:
-            self.controller.set_place(wanted, self._state.place)
+            self.controller.screen.set_place(wanted, self._state.place)
             self.conversations.select(wanted)
         elif (first := self.conversations.rows.at(0)) is not None:
             self.conversations.select(first.id)
@@ -105,11 +105,11 @@ class Window(QMainWindow):
         self.chat.composer.editor.setFocus()
         shown = self.controller.conversation
         listed = shown is not None and self.conversations.rows.place(shown.id) is not None
-        untouched = listed and self.controller.is_empty() and not (shown.title_fixed or shown.documents)
+        untouched = listed and self.controller.screen.is_empty() and not (shown.title_fixed or shown.documents)
         if untouched:
             return
         workspace = self.services.workspace
-        self.services.tasks.write(lambda: workspace.new_conversation(), self.show_new)
+        self.services.tasks.write(lambda: workspace.chats.new(), self.show_new)
 
     def show_new(self, conversation: Conversation) -> None:
         self.conversations.put(conversation)
@@ -209,7 +209,7 @@ class Window(QMainWindow):
             tab=self.tabs.currentIndex(),
             theme=self.services.theme.choice,
             conversation=shown.id if shown is not None else "",
-            place=self.controller.place(),
+            place=self.chat.transcript.place(),
             document=visit.document if visit is not None else None,
             page=visit.place.page if visit is not None else 0,
             fraction=visit.place.fraction if visit is not None else 0.0,
@@ -261,18 +261,18 @@ class Window(QMainWindow):
         self.setCentralWidget(self._host)
         self.setStatusBar(self.status)
         self._drop = DropTarget(self.services.theme, self)
-        self._drop.dropped.connect(self.library.add)
+        self._drop.dropped.connect(self.library.importing.add)
 
     def search_in_document(self) -> None:
         self.tabs.setCurrentIndex(READER)
         self.reader.search_in_document()
 
     def conversation_chosen(self, conversation: Conversation) -> None:
-        self.library.set_conversation(conversation.id)
+        self.library.importing.set_conversation(conversation.id)
         self.controller.open(conversation)
 
     def ask_about(self, document: object) -> None:
-        self.controller.attach(document.id)
+        self.controller.changing.attach(document.id)
         self.chat.composer.editor.setFocus()
 
     def show_attach_menu(self, source: QToolButton) -> None:
@@ -281,9 +281,9 @@ class Window(QMainWindow):
         attached = shown.document_ids if shown is not None else ()
         for document in self.library.rows.documents()[:40]:
             if document.id not in attached:
-                menu.addAction(document.name, lambda id=document.id: self.controller.attach(id))
+                menu.addAction(document.name, lambda id=document.id: self.controller.changing.attach(id))
         menu.addSeparator()
-        menu.addAction("Add PDFs…", self.library.choose_files)
+        menu.addAction("Add PDFs…", self.library.importing.choose_files)
         menu.exec(source.mapToGlobal(source.rect().bottomLeft()))
 
     def _restore_frame(self) -> None:

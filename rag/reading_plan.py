@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from rag.protocols import TokenCounter
 from rag.types import Passage
@@ -39,15 +40,25 @@ class Part:
     tokens: int
 
 
+class Sized(Protocol):
+    """What a plan has to know of a part."""
+
+    @property
+    def tokens(self) -> int: ...
+
+
+PartT = TypeVar("PartT", bound=Sized, covariant=True)
+
+
 @dataclass(frozen=True)
-class ReadingPlan:
+class ReadingPlan(Generic[PartT]):
     """Attributes:
     parts: in reading order; together they hold every passage once.
     rounds: how notes are joined: each round has groups of positions in the notes of the round before (the first:
         of the parts). The last round has one group. Empty when one part is all there is.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[PartT, ...]
     rounds: tuple[tuple[tuple[int, ...], ...], ...]
 
     @property
@@ -66,7 +77,7 @@ def wants_whole(question: str) -> bool:
     return WHOLE.search(question) is not None
 
 
-def reading_plan(passages: Sequence[Passage], budget: int, note: int, count: TokenCounter) -> ReadingPlan:
+def reading_plan(passages: Sequence[Passage], budget: int, note: int, count: TokenCounter) -> ReadingPlan[Part]:
     """A plan in which no part and no group of notes is over the budget.
 
     Args:

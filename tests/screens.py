@@ -150,7 +150,7 @@ def long_import(driver: Driver, camera: Camera, long: Path) -> None:
     window = driver.window
     first = window.controller.on_screen
     driver.new_conversation()
-    window.library.add([long])
+    window.library.importing.add([long])
     driver.until(window.library.rows.imports, "no import")
     camera.take("07-import-running", settle=0.8)
     driver.until(lambda: long.name in window.library.rows.names().values(), "not imported", 300)

@@ -32,7 +32,7 @@ class OperationLog(QPlainTextEdit):
         self._conversation = conversation
         workspace = self._services.workspace
         self._services.tasks.read(
-            lambda: workspace.operations(conversation), lambda entries: self._show(conversation, entries)
+            lambda: workspace.states.operations(conversation), lambda entries: self._show(conversation, entries)
         )
 
     def _show(self, conversation: ConversationId, entries: list[dict[str, Any]]) -> None:

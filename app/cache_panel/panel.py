@@ -7,7 +7,6 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
     QGridLayout,
-    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -25,6 +24,7 @@ from app.services import Services
 from app.widgets.bars import StackBar
 from app.widgets.cards import EmptyState, button, label
 from app.widgets.flow import FlowLayout
+from app.widgets.layouts import fill_panel
 from engine.messages import ConversationId, EngineStats, StateReport
 
 _ROWS = (
@@ -119,12 +119,12 @@ class CachePanel(QWidget):
 
     # --- actions ----------------------------------------------------------------------------------
     def save(self) -> None:
-        self._do(self._services.workspace.save_state, "Saving this conversation's state.")
+        self._do(self._services.workspace.states.save, "Saving this conversation's state.")
 
     def pin(self) -> None:
         pinned = not (self._report is not None and self._report.pinned)
         said = "It stays, whatever the budget." if pinned else "It may be evicted again."
-        self._do(lambda id: self._services.workspace.pin(id, pinned), said)
+        self._do(lambda id: self._services.workspace.states.pin(id, pinned), said)
 
     def drop(self, disk: bool) -> None:
         """What is said comes from the report that follows."""
@@ -133,8 +133,8 @@ class CachePanel(QWidget):
             return
 
         def work() -> int:
-            workspace.drop_state(conversation, disk=disk)
-            return workspace.request_state(conversation)
+            workspace.states.drop(conversation, disk=disk)
+            return workspace.states.request(conversation)
 
         self._services.tasks.write(work, lambda request: self._await_report(request, disk), self._failed)
 
@@ -161,7 +161,7 @@ class CachePanel(QWidget):
     def _ask(self) -> None:
         conversation, workspace = self._conversation, self._services.workspace
         if conversation is not None:
-            self._services.tasks.read(lambda: workspace.request_state(conversation), None, lambda _: None)
+            self._services.tasks.read(lambda: workspace.states.request(conversation), None, lambda _: None)
 
     def _failed(self, error: Exception) -> None:
         told = as_user_error(error)
@@ -203,14 +203,7 @@ class CachePanel(QWidget):
         column.addWidget(label("Operations", "section"))
         column.addWidget(self._log)
         column.addStretch(1)
-        scroll = QScrollArea(widgetResizable=True)
-        page.setObjectName("page")
-        scroll.setWidget(page)
-        self._stack.addWidget(empty)
-        self._stack.addWidget(scroll)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._stack)
+        fill_panel(self, self._stack, empty, page)
 
     def _grid(self) -> QGridLayout:
         grid = QGridLayout()

@@ -22,6 +22,7 @@ from app.core.records import Message
 from app.core.shown_numbers import renumbered, shown_numbers
 from app.widgets.cards import ErrorCard, button, label
 from app.widgets.format import plural
+from app.widgets.layouts import clear_layout
 from app.widgets.theme import Theme
 
 DIMMED = 0.5
@@ -116,7 +117,7 @@ class AnswerView(QWidget):
     # --- a running answer -------------------------------------------------------------------------
     def begin(self) -> None:
         """From here on the text grows."""
-        _empty(self._foot)
+        clear_layout(self._foot)
         self._stream = BlockStream(self._stream.text)
         self._change(self._stream.tail())
         self._phase = PhaseView()
@@ -148,7 +149,7 @@ class AnswerView(QWidget):
 
     def fail(self, error: UserError, retry: Callable[[], object] | None) -> None:
         self._phase = None
-        _empty(self._foot)
+        clear_layout(self._foot)
         card = ErrorCard(self._theme, error)
         if retry is not None:
             card.add_button("Try again", retry)
@@ -188,7 +189,7 @@ class AnswerView(QWidget):
         del self._blocks[place:]
 
     def _show_foot(self, message: Message, is_last: bool) -> None:
-        _empty(self._foot)
+        clear_layout(self._foot)
         if message.citations:
             numbers = shown_numbers(message.text, message.citations)
             sources = Sources(self._theme, message.citations, numbers)
@@ -264,12 +265,3 @@ def dim(view: QWidget, dimmed: bool) -> None:
 def _unbroken(text: str) -> str:
     """No line ends inside `tok/s`."""
     return text.replace("tok/s", "tok/\u2060s")
-
-
-def _empty(layout: QVBoxLayout) -> None:
-    while (item := layout.takeAt(0)) is not None:
-        if item.widget() is not None:
-            item.widget().hide()
-            item.widget().deleteLater()
-        elif isinstance(item.layout(), QHBoxLayout):
-            _empty(item.layout())

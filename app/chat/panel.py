@@ -19,6 +19,7 @@ from app.models.offer import ModelOffer
 from app.services import Services
 from app.widgets.cards import EmptyState, ErrorCard, button
 from app.widgets.fitting import FittingScroll
+from app.widgets.layouts import clear_layout
 
 if TYPE_CHECKING:
     from engine.overflow import OverflowOption
@@ -120,7 +121,7 @@ class ChatPanel(QWidget):
     def clear_ways(self) -> None:
         self._ways_shown = None
         self._ways = None
-        _empty(self._ways_place)
+        clear_layout(self._ways_place)
 
     def _priced(self, price: Price | None, has_text: bool) -> None:
         if price is not None and price.overflow and price.ways and has_text:
@@ -129,7 +130,7 @@ class ChatPanel(QWidget):
             self.clear_ways()
 
     def clear_errors(self) -> None:
-        _empty(self._notices)
+        clear_layout(self._notices)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -172,10 +173,3 @@ class ChatPanel(QWidget):
         layout.addWidget(self.offer_place)
         layout.addWidget(self._middle, 1)
         layout.addWidget(self.foot)
-
-
-def _empty(place: QVBoxLayout) -> None:
-    while (item := place.takeAt(0)) is not None:
-        if item.widget() is not None:
-            item.widget().hide()
-            item.widget().deleteLater()

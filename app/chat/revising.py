@@ -65,7 +65,7 @@ class Revising(QObject):
 
     def fork(self, message: Message) -> None:
         workspace = self._services.workspace
-        self._do(lambda id: workspace.fork(id, last=message.id), self.forked.emit)
+        self._do(lambda id: workspace.chats.fork(id, last=message.id), self.forked.emit)
 
     def trim(self, message: Message) -> None:
         self._do(lambda id: self._services.workspace.revisions.trim(id, message.id), self._revised)

@@ -95,12 +95,12 @@ def answer_in_mode(
 ) -> Message:
     """A mode that is given is kept for later questions, unless this one cannot be answered in it."""
     if mode is not None:
-        session.workspace.set_mode(conversation.id, MODES[mode])
+        session.workspace.chats.set_mode(conversation.id, MODES[mode])
     try:
         return answer(session, conversation, question, overflow)
     except UserError as error:
         if mode is not None:
-            session.workspace.set_mode(conversation.id, conversation.mode)
+            session.workspace.chats.set_mode(conversation.id, conversation.mode)
         if isinstance(error, DoesNotFit):
             raise UserError(error.what, error.why, way_out(error)) from error
         raise

@@ -45,7 +45,7 @@ def _fork(session: Session, console: Console, options: Namespace) -> None:
     source = _named(session, options.conversation)
     last = _message(session, source, options.at).id if options.at else None
     check_free(session.workspace.conversations.list(), options.name or "")
-    fork = session.workspace.fork(source.id, options.name or "", last)
+    fork = session.workspace.chats.fork(source.id, options.name or "", last)
     console.result({"id": fork.id, "title": fork.title})
     console.text(f"“{fork.title}” shares the state up to there; nothing is read again.")
 
@@ -74,7 +74,7 @@ def _undo(session: Session, console: Console, options: Namespace) -> None:
 
 def _rename(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
-    renamed = session.workspace.rename(conversation.id, options.name)
+    renamed = session.workspace.chats.rename(conversation.id, options.name)
     console.result({"id": renamed.id, "title": renamed.title})
     console.text(f"It is called “{renamed.title}” now.")
 
@@ -82,7 +82,7 @@ def _rename(session: Session, console: Console, options: Namespace) -> None:
 def _delete(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
     with session.workspace.conversations.lease(conversation.id):  # another process may be answering it
-        session.workspace.trash(conversation.id)
+        session.workspace.chats.trash(conversation.id)
     console.result({"id": conversation.id, "title": conversation.title})
     console.text(f"“{conversation.title}” is in the trash. Back again: pagekeep trash restore '{conversation.title}'")
 

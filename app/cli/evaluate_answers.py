@@ -64,13 +64,13 @@ def figure_lines(found: CitationFigures) -> list[str]:
 
 def _asked(session: Session, document: int, question: Question) -> Answered:
     workspace = session.workspace
-    conversation = workspace.new_conversation(TITLE, documents=(document,)).id
+    conversation = workspace.chats.new(TITLE, documents=(document,)).id
     try:
-        workspace.set_mode(conversation, "passages")
+        workspace.chats.set_mode(conversation, "passages")
         message = _ended(session, workspace.ask(conversation, question.question))
     finally:
-        workspace.trash(conversation)
-        workspace.purge(conversation)
+        workspace.chats.trash(conversation)
+        workspace.chats.purge(conversation)
     return Answered(question.question, message.text, message.citations)
 
 

@@ -68,7 +68,7 @@ def _remove(options: Namespace, console: Console, session: Session) -> None:
     """All names are looked up before the first document goes."""
     documents = [session.workspace.library.find(name) for name in options.names]
     for document in documents:
-        session.workspace.trash_document(int(document.id))
+        session.workspace.documents.trash(int(document.id))
     console.result({"removed": [document.name for document in documents]})
     for document in documents:
         console.text(f"{document.name} is in the trash; 'pagekeep index add' of its file takes it back as it was.")
@@ -82,7 +82,7 @@ def _make_vectors(session: Session) -> None:
         console.progress(f"{session.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
 
     try:
-        session.workspace.fetch_embedder(
+        session.workspace.documents.fetch_embedder(
             lambda done, total: console.progress(f"Downloading the embedder: {done / 1e6:,.0f} MB")
         )
     except UserError as error:

@@ -31,25 +31,25 @@ def opened(session: Session, name: str | None, documents: Sequence[Document]) ->
     because the question was refused, is removed again."""
     workspace = session.workspace
     found = workspace.conversations.find(name) if name else None
-    conversation = found or workspace.new_conversation(name or "")
+    conversation = found or workspace.chats.new(name or "")
     try:
         for document in documents:
-            conversation = workspace.attach(conversation.id, int(document.id))
+            conversation = workspace.chats.attach(conversation.id, int(document.id))
         yield conversation
     finally:
         if found is None and not workspace.conversations.messages(conversation.id):
-            workspace.trash(conversation.id)
-            workspace.purge(conversation.id)
+            workspace.chats.trash(conversation.id)
+            workspace.chats.purge(conversation.id)
 
 
 def choose_scope(session: Session, conversation: Conversation, options: Namespace) -> Conversation:
     """What --pages, --chapter, --collection and --everywhere say; it is kept for later questions."""
     workspace = session.workspace
     if options.everywhere:
-        return workspace.set_scope(conversation.id, None)
+        return workspace.chats.set_scope(conversation.id, None)
     if options.collection:
         name = workspace.library.collection(options.collection).name
-        return workspace.set_scope(conversation.id, Scope(name, collection=name))
+        return workspace.chats.set_scope(conversation.id, Scope(name, collection=name))
     if not options.pages and not options.chapter:
         return conversation
     if len(conversation.documents) != 1:
@@ -61,4 +61,4 @@ def choose_scope(session: Session, conversation: Conversation, options: Namespac
     (document,) = conversation.document_ids
     scopes = workspace.scopes
     scope = scopes.by_pages(document, options.pages) if options.pages else scopes.by_chapter(document, options.chapter)
-    return workspace.set_scope(conversation.id, scope)
+    return workspace.chats.set_scope(conversation.id, scope)

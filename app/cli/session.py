@@ -52,7 +52,7 @@ class Session:
 
     def import_file(self, path: Path, password: str | None = None) -> Document:
         """Takes a document in as far as its words. Raises the UserError of a failed import."""
-        job = self.workspace.import_document(path, password)
+        job = self.workspace.documents.add(path, password)
         try:
             for event in self.events():
                 if isinstance(event, ImportDone) and event.job == job:
@@ -60,7 +60,7 @@ class Session:
                 if isinstance(event, ImportFailed) and event.job == job:
                     raise event.error
         except KeyboardInterrupt:
-            self.workspace.cancel_import(job)
+            self.workspace.documents.cancel(job)
             raise
         raise AssertionError("events never end")
 

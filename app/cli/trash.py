@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from app.core.errors import UserError
 from app.core.naming import SHORT_ID, conversation_called
 from app.core.records import Conversation
 from app.core.workspace import Workspace
+from engine.messages import ConversationId
 
 if TYPE_CHECKING:
     from rag import Document
@@ -46,6 +48,12 @@ class Trash:
             raise UserError("That is not in the trash.", why, "See 'pagekeep trash ls'.")
         return found
 
+    def each(self, conversation: Callable[[ConversationId], object], document: Callable[[int], object]) -> None:
+        for one in self.conversations:
+            conversation(one.id)
+        for other in self.documents:
+            document(int(other.id))
+
     def as_json(self) -> dict[str, Any]:
         return {
             "conversations": [{"id": c.id, "title": c.title, "trashed": c.trashed} for c in self.conversations],
@@ -71,26 +79,19 @@ def _restore(session: Session, console: Console, options: Namespace) -> None:
     """All names are looked up before the first comes back."""
     workspace = session.workspace
     wanted = Trash.of(workspace).only(options.names)
-    for conversation in wanted.conversations:
-        workspace.restore(conversation.id)
-    for document in wanted.documents:
-        workspace.restore_document(int(document.id))
-    console.result(wanted.as_json())
+    wanted.each(workspace.chats.restore, workspace.documents.restore)
     _tell(console, wanted, "is there again")
 
 
 def _empty(session: Session, console: Console, options: Namespace) -> None:
     workspace, trash = session.workspace, Trash.of(session.workspace)
     wanted = trash.only(options.names) if options.names else trash
-    for conversation in wanted.conversations:
-        workspace.purge(conversation.id)
-    for document in wanted.documents:
-        workspace.purge_document(int(document.id))
-    console.result(wanted.as_json())
+    wanted.each(workspace.chats.purge, workspace.documents.purge)
     _tell(console, wanted, "is gone for good")
 
 
 def _tell(console: Console, what: Trash, became: str) -> None:
+    console.result(what.as_json())
     names = (*(c.title for c in what.conversations), *(d.name for d in what.documents))
     for name in names:
         console.text(f"“{name}” {became}.")

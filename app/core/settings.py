@@ -7,7 +7,9 @@ moved aside and the defaults are used; the caller is told by a notice.
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -121,6 +123,29 @@ def load_settings(path: Path) -> tuple[Settings, Notice | None]:
         return Settings.from_json(json.loads(text)), None
     except (ValueError, TypeError, AttributeError) as error:
         return Settings(), _set_aside(path, str(error))
+
+
+class StoredSettings:
+    """The preferences of a data folder, as this process runs with them; thread-safe.
+
+    Attributes:
+        current: what holds now; notice: why the stored ones could not be read.
+    """
+
+    def __init__(self, path: Path, given: Settings | None = None) -> None:
+        """`given` holds in place of what is stored, and is not stored."""
+        stored, self.notice = load_settings(path)
+        self.current = stored if given is None else given
+        self._path = path
+        self._lock = threading.Lock()
+
+    def change(self, change: Callable[[Settings], Settings]) -> Settings:
+        """Applied to what is stored now: another process may have changed other preferences."""
+        with self._lock:
+            stored, _ = load_settings(self._path)
+            save_settings(self._path, change(stored))
+            self.current = change(self.current)
+            return self.current
 
 
 def _set_aside(path: Path, reason: str) -> Notice:

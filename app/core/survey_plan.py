@@ -18,7 +18,7 @@ from app.core.scoping import Searched
 from app.core.segments import PromptFormat
 from rag.context import reflowed
 from rag.coverage import says_not_found
-from rag.reading_plan import Part, reading_plan
+from rag.reading_plan import Part, ReadingPlan, reading_plan
 from rag.types import Passage
 
 if TYPE_CHECKING:
@@ -46,21 +46,11 @@ class SurveyPart:
 
 
 @dataclass(frozen=True)
-class SurveyPlan:
-    """`rounds`: as in `rag.reading_plan.ReadingPlan`. `scope`: where it reads, in words."""
+class SurveyPlan(ReadingPlan[SurveyPart]):
+    """`scope`: where it reads, in words."""
 
     question: str
     scope: str
-    parts: tuple[SurveyPart, ...]
-    rounds: tuple[tuple[tuple[int, ...], ...], ...]
-
-    @property
-    def steps(self) -> int:
-        return len(self.parts) + sum(len(groups) for groups in self.rounds)
-
-    @property
-    def tokens(self) -> int:
-        return sum(part.tokens for part in self.parts)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -69,7 +59,7 @@ class SurveyPlan:
     def from_json(data: dict[str, Any]) -> SurveyPlan:
         parts = tuple(SurveyPart(**{**part, "passage_ids": tuple(part["passage_ids"])}) for part in data["parts"])
         rounds = tuple(tuple(tuple(group) for group in groups) for groups in data["rounds"])
-        return SurveyPlan(data["question"], data["scope"], parts, rounds)
+        return SurveyPlan(parts, rounds, data["question"], data["scope"])
 
 
 def survey_plan(
@@ -109,7 +99,7 @@ def survey_plan(
     named = [_under_its_document(p, texts) for p in passages] if several else passages
     plan = reading_plan(named, budget, NOTE_TOKENS, lambda text: len(chat.text_ids(f"[000] {reflowed(text)}\n\n")))
     parts = tuple(_part(part, passages, library) for part in plan.parts)
-    return SurveyPlan(question, searched.label, parts, plan.rounds)
+    return SurveyPlan(parts, plan.rounds, question, searched.label)
 
 
 def _under_its_document(passage: Passage, texts: DocumentTexts) -> Passage:

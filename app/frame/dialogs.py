@@ -77,7 +77,7 @@ class Dialogs(QObject):
 
         dialog = IntakeDialog(self._services.theme, report, self._window)
         dialog.open_page.connect(lambda page: self._window.reader.open(report.document.id, Place(page)))
-        dialog.read_wanted.connect(lambda pages: self._window.library.recognise(report.document.id, pages))
+        dialog.read_wanted.connect(lambda pages: self._window.library.importing.recognise(report.document.id, pages))
         self._show(dialog)
 
     def _restored(self, conversation: Conversation | None) -> None:

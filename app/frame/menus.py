@@ -37,7 +37,7 @@ def _menu_entries(window: Window) -> list[Entry]:
     dialogs = window.dialogs
     return [
         ("New conversation", "Ctrl+N", window.new_conversation),
-        ("Add PDFs…", "Ctrl+O", window.library.choose_files),
+        ("Add PDFs…", "Ctrl+O", window.library.importing.choose_files),
         ("Models…", "Ctrl+M", dialogs.models),
         ("Preferences…", "Ctrl+,", dialogs.preferences),
         ("Trash…", "", dialogs.trash),

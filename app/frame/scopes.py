@@ -39,7 +39,7 @@ class ScopeChooser(QObject):
 
     def _open(self, source: QWidget, found: tuple[Contents, list[str]], scope: Scope | None) -> None:
         self.menu = ScopeMenu(*found, scope, self._window)
-        self.menu.chosen.connect(self._window.controller.set_scope)
+        self.menu.chosen.connect(self._window.controller.changing.set_scope)
         self.menu.pages_wanted.connect(self._ask_pages)
         self.menu.aboutToHide.connect(self.menu.deleteLater)
         self.menu.popup(source.mapToGlobal(source.rect().bottomLeft()))
@@ -56,7 +56,7 @@ class ScopeChooser(QObject):
         if text.strip():
             self._services.tasks.read(
                 lambda: workspace.scopes.by_pages(document, text.strip()),
-                window.controller.set_scope,
+                window.controller.changing.set_scope,
                 window.chat.show_failure,
             )
 
@@ -67,6 +67,6 @@ class ScopeChooser(QObject):
         if shown is None or scope.document_id is None:
             return
         if scope.document_id not in shown.document_ids:
-            controller.attach(scope.document_id)
-        controller.set_scope(scope)
+            controller.changing.attach(scope.document_id)
+        controller.changing.set_scope(scope)
         self._window.chat.composer.editor.setFocus()

@@ -110,8 +110,8 @@ class TrashDialog(QDialog):
 
         def work() -> Conversation | None:
             if isinstance(item, Conversation):
-                return workspace.restore(item.id) if restore else workspace.purge(item.id)
-            change = workspace.restore_document if restore else workspace.purge_document
+                return workspace.chats.restore(item.id) if restore else workspace.chats.purge(item.id)
+            change = workspace.documents.restore if restore else workspace.documents.purge
             change(item.id)
             return None
 

@@ -25,6 +25,7 @@ from app.models.words import model_name, plain_error
 from app.services import Services
 from app.widgets.cards import ErrorCard, button, label
 from app.widgets.format import count, size
+from app.widgets.layouts import clear_layout
 from app.widgets.rows import FACE, RowFace, RowList
 from engine.messages import ModelFailed, ModelLoaded, ModelLoading
 
@@ -162,10 +163,7 @@ class ModelsDialog(QDialog):
         self._messages.addWidget(card)
 
     def _clear_messages(self) -> None:
-        while (item := self._messages.takeAt(0)) is not None:
-            if item.widget() is not None:
-                item.widget().hide()
-                item.widget().deleteLater()
+        clear_layout(self._messages)
 
     # --- building ---------------------------------------------------------------------------------
     def _lay_out(self) -> None:

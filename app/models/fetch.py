@@ -62,12 +62,12 @@ class FetchView(QWidget):
         self._words.setText("Connecting")
         self._bar.setRange(0, 0)
         self.show()
-        self._services.tasks.write(lambda: workspace.fetch_model(what), self._started, self._refused)
+        self._services.tasks.write(lambda: workspace.fetches.submit(what), self._started, self._refused)
 
     def stop(self) -> None:
         job, workspace = self._job, self._services.workspace
         if job is not None:
-            self._services.tasks.read(lambda: workspace.cancel_fetch(job))
+            self._services.tasks.read(lambda: workspace.fetches.cancel(job))
 
     def _started(self, job: events.JobId) -> None:
         self._job = job

@@ -13,6 +13,7 @@ from app.models.words import plain_error
 from app.services import Services
 from app.widgets.cards import ErrorCard, button, label
 from app.widgets.flow import FlowLayout
+from app.widgets.layouts import clear_layout
 
 
 class ModelOffer(QWidget):
@@ -61,7 +62,4 @@ class ModelOffer(QWidget):
             self._services.tasks.write(lambda: workspace.load_model(Path(name)), None, self.show_error)
 
     def _clear(self) -> None:
-        while (item := self._errors.takeAt(0)) is not None:
-            if item.widget() is not None:
-                item.widget().hide()
-                item.widget().deleteLater()
+        clear_layout(self._errors)

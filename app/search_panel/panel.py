@@ -19,6 +19,7 @@ from app.search_panel.rows import FoundRow
 from app.search_panel.words import count_words, head_words, nothing_words
 from app.services import Services
 from app.widgets.cards import button, label
+from app.widgets.layouts import clear_layout
 from app.widgets.search_field import SearchField
 from engine.messages import ConversationId
 
@@ -132,7 +133,7 @@ class SearchPanel(QWidget):
         self._stale = not self.isVisible()
         if self._stale:
             return
-        self._empty()
+        clear_layout(self._results)
         message = self.turns.currentData()
         tried = message is None and self._tried is not None
         lookup = self._tried if tried else message.lookup if isinstance(message, Message) else None
@@ -160,12 +161,6 @@ class SearchPanel(QWidget):
             row = FoundRow(self._services.theme, found, number, tried, shown.get(found.marker))
             row.clicked.connect(lambda _=False, found=found: self.opened.emit(found))
             self._results.addWidget(row)
-
-    def _empty(self) -> None:
-        while (item := self._results.takeAt(0)) is not None:
-            if item.widget() is not None:
-                item.widget().hide()
-                item.widget().deleteLater()
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()

@@ -9,7 +9,6 @@ from PySide6.QtGui import QGuiApplication, QShowEvent
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
-    QScrollArea,
     QStackedWidget,
     QToolButton,
     QVBoxLayout,
@@ -23,6 +22,7 @@ from app.widgets.bars import StackBar
 from app.widgets.cards import EmptyState, button, label
 from app.widgets.elided import ElidedLabel
 from app.widgets.format import duration
+from app.widgets.layouts import clear_layout, fill_panel
 from app.widgets.theme import Theme
 from engine.messages import ConversationId
 
@@ -118,7 +118,7 @@ class TimingPanel(QWidget):
         self._stale = not self.isVisible()
         if self._stale:
             return
-        self._empty()
+        clear_layout(self._cards)
         turns = self._turns()
         self._stack.setCurrentIndex(1 if turns else 0)
         for number, question, message in reversed(turns[-self._shown :]):
@@ -142,19 +142,12 @@ class TimingPanel(QWidget):
         self._shown += CARDS_AT_ONCE
         self._redraw()
 
-    def _empty(self) -> None:
-        while (item := self._cards.takeAt(0)) is not None:
-            if item.widget() is not None:
-                item.widget().hide()
-                item.widget().deleteLater()
-
     def _lay_out(self) -> None:
         theme = self._services.theme
         empty = EmptyState(
             theme, "info", "No turns yet", "After the first answer this shows where its time went."
         )
         page = QWidget()
-        page.setObjectName("page")
         column = QVBoxLayout(page)
         column.setContentsMargins(14, 12, 14, 14)
         head = QHBoxLayout()
@@ -163,11 +156,4 @@ class TimingPanel(QWidget):
         column.addLayout(head)
         column.addLayout(self._cards)
         column.addStretch(1)
-        scroll = QScrollArea(widgetResizable=True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(page)
-        self._stack.addWidget(empty)
-        self._stack.addWidget(scroll)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._stack)
+        fill_panel(self, self._stack, empty, page)

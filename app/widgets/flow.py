@@ -5,6 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
 
+from app.widgets.layouts import clear_layout
+
 
 class FlowLayout(QLayout):
     def __init__(self, parent: QWidget | None = None, spacing: int = 6) -> None:
@@ -31,11 +33,7 @@ class FlowLayout(QLayout):
 
     def clear(self) -> None:
         """Removes and deletes every widget."""
-        while (item := self.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear_layout(self)
 
     def expandingDirections(self) -> Qt.Orientation:
         return Qt.Orientation(0)

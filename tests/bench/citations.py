@@ -46,17 +46,17 @@ class Run:
                 return event
 
     def add(self, path: Path) -> int:
-        self.workspace.import_document(path)
+        self.workspace.documents.add(path)
         event = self.until(ImportDone, ImportFailed)
         assert isinstance(event, ImportDone), event
         return int(event.document.id)
 
     def ask(self, document: int, question: str) -> Message | None:
-        conversation = self.workspace.new_conversation(documents=(document,))
-        self.workspace.set_mode(conversation.id, "passages")
+        conversation = self.workspace.chats.new(documents=(document,))
+        self.workspace.chats.set_mode(conversation.id, "passages")
         self.workspace.ask(conversation.id, question)
         event = self.until(TurnDone, TurnError)
-        self.workspace.drop_state(conversation.id, disk=True)
+        self.workspace.states.drop(conversation.id, disk=True)
         return event.message if isinstance(event, TurnDone) else None
 
 

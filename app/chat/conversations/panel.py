@@ -106,7 +106,7 @@ class ConversationsPanel(QWidget):
 
     def end_phase(self, conversation: ConversationId) -> None:
         self.rows.set_phase(conversation, "")
-        self._services.tasks.read(lambda: self._services.workspace.request_state(conversation), None, _ignore)
+        self._services.tasks.read(lambda: self._services.workspace.states.request(conversation), None, _ignore)
 
     def purged(self, event: ConversationPurged) -> None:
         self.rows.remove(event.conversation)
@@ -118,7 +118,7 @@ class ConversationsPanel(QWidget):
         """Where the state of the latest conversations lives; answers come as StateReport events."""
         workspace = self._services.workspace
         for conversation in self.rows.all()[:STATES_AT_START]:
-            self._services.tasks.read(lambda id=conversation.id: workspace.request_state(id), None, _ignore)
+            self._services.tasks.read(lambda id=conversation.id: workspace.states.request(id), None, _ignore)
 
     def show_stored(self, conversations: Sequence[Conversation]) -> None:
         """The list as another process left it; what a search found stays on the screen."""
@@ -166,7 +166,7 @@ class ConversationsPanel(QWidget):
         title = ask_title(self, conversation.title) if conversation is not None else None
         if conversation is not None and title:
             store = self._services.workspace
-            self._services.tasks.write(lambda: store.rename(conversation.id, title), self.put)
+            self._services.tasks.write(lambda: store.chats.rename(conversation.id, title), self.put)
 
     def delete(self) -> None:
         conversation = self._selected()
@@ -174,7 +174,7 @@ class ConversationsPanel(QWidget):
             return
         store, place = self._services.workspace, self.rows.place(conversation.id) or 0
         self.rows.remove(conversation.id)
-        self._services.tasks.write(lambda: store.trash(conversation.id))
+        self._services.tasks.write(lambda: store.chats.trash(conversation.id))
         self._services.toasts.offer_undo(
             f"“{shown_title(conversation.title)}” is in the trash.",
             lambda: self.bring_back(conversation.id),
@@ -187,7 +187,7 @@ class ConversationsPanel(QWidget):
 
     def bring_back(self, conversation: ConversationId) -> None:
         store = self._services.workspace
-        self._services.tasks.write(lambda: store.restore(conversation), self._brought_back)
+        self._services.tasks.write(lambda: store.chats.restore(conversation), self._brought_back)
 
     def _brought_back(self, conversation: Conversation) -> None:
         self.put(conversation)
@@ -197,7 +197,7 @@ class ConversationsPanel(QWidget):
         conversation = self._selected()
         if conversation is not None:
             workspace = self._services.workspace
-            self._services.tasks.write(lambda: workspace.fork(conversation.id), self._brought_back)
+            self._services.tasks.write(lambda: workspace.chats.fork(conversation.id), self._brought_back)
 
     def edit_instructions(self) -> None:
         conversation = self._selected()

@@ -67,7 +67,7 @@ def test_a_file_that_left_leaves_the_collection_and_goes_to_the_trash(desk: Desk
 def test_a_document_that_a_conversation_uses_stays(desk: Desk) -> None:
     desk.scan()
     (document,) = desk.workspace.library.documents()
-    desk.workspace.new_conversation(documents=(int(document.id),))
+    desk.workspace.chats.new(documents=(int(document.id),))
     (desk.folder / "a.pdf").unlink()
     desk.scan()
     assert desk.names() == []
@@ -125,7 +125,7 @@ def test_an_encrypted_file_joins_the_collection_with_its_password(desk: Desk) ->
     assert desk.scan() == 2
     assert desk.names() == ["a.pdf"]
     assert "password" in desk.workspace.library.seen_files("Papers")[locked].error
-    job = desk.workspace.import_document(locked, password="secret")
+    job = desk.workspace.documents.add(locked, password="secret")
     while not (isinstance(event := desk.events.get(timeout=60), ImportDone) and event.job == job):
         pass
     assert desk.names() == ["a.pdf", "locked.pdf"]

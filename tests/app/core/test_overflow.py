@@ -33,7 +33,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, starter_model: Path) -> Itera
 @pytest.fixture(scope="module")
 def full(desk: Desk) -> ConversationId:
     """A conversation in which one more long question does not fit."""
-    c = desk.workspace.new_conversation("River").id
+    c = desk.workspace.chats.new("River").id
     for number in range(20):
         if desk.workspace.price(c, LONG).overflow:
             return c
@@ -44,7 +44,7 @@ def full(desk: Desk) -> ConversationId:
 @pytest.fixture
 def c(desk: Desk, full: ConversationId) -> ConversationId:
     """A fork of it, which shares its state."""
-    return desk.workspace.fork(full, "River again").id
+    return desk.workspace.chats.fork(full, "River again").id
 
 
 def context(desk: Desk, c: ConversationId) -> list[Message]:
@@ -98,7 +98,7 @@ def test_the_answer_is_that_of_a_conversation_that_never_had_the_turns(
     other = Desk(tmp_path / "other", SMALL)
     try:
         other.load(starter_model)
-        d = other.workspace.new_conversation("clean").id
+        d = other.workspace.chats.new("clean").id
         store = other.workspace.conversations
         for message in context(desk, c)[:-1]:
             store.append(d, message.role, message.text, message.tokens, placement=message.placement)
@@ -115,8 +115,8 @@ def test_the_answer_is_that_of_a_conversation_that_never_had_the_turns(
 def test_a_state_that_is_lost_is_computed_and_no_longer_approximate(desk: Desk, c: ConversationId) -> None:
     desk.workspace.ask(c, LONG, overflow="shift")
     assert desk.until(TurnDone, TurnError).message.report.approximate
-    desk.workspace.drop_state(c, disk=True)
-    desk.workspace.save_state(c)
+    desk.workspace.states.drop(c, disk=True)
+    desk.workspace.states.save(c)
     again = desk.answer(c, "And the sea?")
     assert not again.report.approximate
     assert desk.answer(c, "Or the lake?").report.tokens.reused.total > 100
@@ -147,7 +147,7 @@ def test_a_fork_begins_with_a_summary_the_model_wrote(desk: Desk, c: Conversatio
 
 
 def test_a_question_longer_than_the_context_has_no_way_but_a_larger_one(desk: Desk) -> None:
-    c = desk.workspace.new_conversation().id
+    c = desk.workspace.chats.new().id
     price = desk.workspace.price(c, LONG * 14)
     assert [way.way for way in price.ways if not way.refused] == ["larger"]
     desk.workspace.ask(c, LONG * 14, overflow="recompute")

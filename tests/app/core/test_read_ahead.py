@@ -60,7 +60,7 @@ def test_a_first_question_computes_only_what_is_its_own(desk: Desk, starter_mode
     assert isinstance(read, DocumentRead), read
     assert (read.document, read.label, read.computed) == (str(document), "book1.pdf", read.tokens)
     for i, question in enumerate(("Which word is on page two?", "Tell me about the harbour.")):
-        c = desk.workspace.new_conversation(documents=(document,))
+        c = desk.workspace.chats.new(documents=(document,))
         price = desk.workspace.price(c.id, question)
         report = desk.answer(c.id, question).report
         shared = desk.workspace.conversations.messages(c.id)[0].placement.shared_tokens
@@ -98,12 +98,12 @@ def test_the_trash_ends_it(desk: Desk, starter_model: Path) -> None:
     desk.load(starter_model)
     document = desk.book(5)
     desk.until(DocumentProgress)
-    desk.workspace.trash_document(document)
+    desk.workspace.documents.trash(document)
     stopped = desk.until(DocumentStopped, DocumentRead)
     assert isinstance(stopped, DocumentStopped)
     assert 0 < stopped.done < stopped.total
     assert about_documents(events_for(desk, 0.5)) == []
-    desk.workspace.restore_document(document)
+    desk.workspace.documents.restore(document)
     read = desk.until(DocumentRead, DocumentStopped)
     assert read.computed == stopped.total - stopped.done, "it goes on where it was stopped"
 
@@ -179,7 +179,7 @@ def test_documents_of_a_conversation_are_read_together_in_shelf_order(desk: Desk
     desk.load(starter_model)
     for _ in range(2):
         desk.until(DocumentRead)
-    c = desk.workspace.new_conversation(documents=(second, first))
+    c = desk.workspace.chats.new(documents=(second, first))
     read = desk.until(DocumentRead, DocumentStopped)
     assert isinstance(read, DocumentRead), read
     assert read.document == f"{first}+{second}"
@@ -196,7 +196,7 @@ def test_emptying_the_trash_frees_what_was_read(desk: Desk, starter_model: Path,
     desk.load(starter_model)
     for _ in range(2):
         desk.until(DocumentRead)
-    desk.workspace.new_conversation(documents=(gone, kept))
+    desk.workspace.chats.new(documents=(gone, kept))
     desk.until(DocumentRead)
     if not loaded:
         desk.workspace.close()
@@ -207,8 +207,8 @@ def test_emptying_the_trash_frees_what_was_read(desk: Desk, starter_model: Path,
         while {documents_of(name) for name in tools.names()} != names and time.monotonic() < until:
             time.sleep(0.05)  # it is written behind
         before = tools.stat().live_bytes
-        desk.workspace.trash_document(gone)
-        desk.workspace.purge_document(gone)
+        desk.workspace.documents.trash(gone)
+        desk.workspace.documents.purge(gone)
         desk.workspace.close()
         assert [documents_of(name) for name in tools.names()] == [(kept,)]
         assert tools.stat().live_bytes < before / 2

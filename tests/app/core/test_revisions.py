@@ -28,7 +28,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, starter_model: Path) -> Itera
 
 @pytest.fixture(scope="module")
 def asked(desk: Desk) -> ConversationId:
-    c = desk.workspace.new_conversation("River", documents=(desk.book(1),)).id
+    c = desk.workspace.chats.new("River", documents=(desk.book(1),)).id
     for question in QUESTIONS:
         desk.answer(c, question)
     return c
@@ -36,7 +36,7 @@ def asked(desk: Desk) -> ConversationId:
 
 @pytest.fixture
 def c(desk: Desk, asked: ConversationId) -> ConversationId:
-    return desk.workspace.fork(asked, "River again").id
+    return desk.workspace.chats.fork(asked, "River again").id
 
 
 def messages(desk: Desk, c: ConversationId) -> tuple[Message, ...]:
@@ -49,7 +49,7 @@ def context(desk: Desk, c: ConversationId) -> list[Message]:
 
 def test_a_fork_from_a_message_shares_what_is_in_front(desk: Desk, c: ConversationId) -> None:
     second = messages(desk, c)[3]
-    fork = desk.workspace.fork(c, last=second.id)
+    fork = desk.workspace.chats.fork(c, last=second.id)
     assert [m.text for m in messages(desk, fork.id)] == [m.text for m in messages(desk, c)[:4]]
     kept = len(history(messages(desk, fork.id)))
     report = desk.answer(fork.id, "Where does it end?").report

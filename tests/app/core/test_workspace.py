@@ -44,7 +44,7 @@ class Desk:
 
     def book(self, pages: int, seed: int = 1) -> int:
         path = pdf_files.write_pdf(self.home / f"book{seed}.pdf", pdf_files.book(pages, seed))
-        self.workspace.import_document(path)
+        self.workspace.documents.add(path)
         done = self.until(ImportDone, ImportFailed)
         assert isinstance(done, ImportDone), done
         return int(done.document.id)
@@ -68,7 +68,7 @@ def desk(tmp_path: Path, starter_model: Path) -> Iterator[Desk]:
 
 
 def test_the_price_is_what_the_turn_costs(desk: Desk) -> None:
-    c = desk.workspace.new_conversation(documents=(desk.book(2),))
+    c = desk.workspace.chats.new(documents=(desk.book(2),))
     for question in ("Which word is on page two?", "And on the first page?"):
         price = desk.workspace.price(c.id, question)
         report = desk.answer(c.id, question).report
@@ -82,7 +82,7 @@ def test_the_price_is_what_the_turn_costs(desk: Desk) -> None:
 
 def test_two_conversations_on_one_document_share_its_pages(desk: Desk) -> None:
     document = desk.book(3)
-    first, second = (desk.workspace.new_conversation(documents=(document,)) for _ in range(2))
+    first, second = (desk.workspace.chats.new(documents=(document,)) for _ in range(2))
     desk.answer(first.id, "Which word is on page two?")
     report = desk.answer(second.id, "Tell me about the harbour.").report
     shared = desk.workspace.conversations.messages(second.id)[0].placement.shared_tokens
@@ -92,7 +92,7 @@ def test_two_conversations_on_one_document_share_its_pages(desk: Desk) -> None:
 
 
 def test_regenerating_reads_nothing_again(desk: Desk) -> None:
-    c = desk.workspace.new_conversation(documents=(desk.book(2),))
+    c = desk.workspace.chats.new(documents=(desk.book(2),))
     first = desk.answer(c.id, "Which word is on page two?")
     desk.workspace.regenerate(c.id)
     second = desk.ended()
@@ -101,9 +101,9 @@ def test_regenerating_reads_nothing_again(desk: Desk) -> None:
 
 
 def test_a_fork_goes_on_without_reading(desk: Desk) -> None:
-    c = desk.workspace.new_conversation(documents=(desk.book(2),))
+    c = desk.workspace.chats.new(documents=(desk.book(2),))
     desk.answer(c.id, "Which word is on page two?")
-    copy = desk.workspace.fork(c.id)
+    copy = desk.workspace.chats.fork(c.id)
     report = desk.answer(copy.id, "And on the first page?").report
     reasons = [part.reason for part in report.tokens.computed]
     assert reasons == ["last sampled", "new"]
@@ -112,9 +112,9 @@ def test_a_fork_goes_on_without_reading(desk: Desk) -> None:
 
 def test_two_answers_at_once_are_the_same_as_one_after_the_other(desk: Desk) -> None:
     documents = desk.book(1, seed=1), desk.book(1, seed=2)
-    alone = [desk.workspace.new_conversation(documents=(d,)) for d in documents]
+    alone = [desk.workspace.chats.new(documents=(d,)) for d in documents]
     texts = [desk.answer(c.id, "Name a word.").text for c in alone]
-    together = [desk.workspace.new_conversation(documents=(d,)) for d in documents]
+    together = [desk.workspace.chats.new(documents=(d,)) for d in documents]
     turns = [desk.workspace.ask(c.id, "Name a word.") for c in together]
     assert set(desk.workspace.running().values()) == set(turns)
     messages = {m.conversation: m.text for m in (desk.ended(), desk.ended())}
@@ -122,7 +122,7 @@ def test_two_answers_at_once_are_the_same_as_one_after_the_other(desk: Desk) -> 
 
 
 def test_after_a_restart_the_conversation_goes_on_from_disk(desk: Desk, starter_model: Path) -> None:
-    c = desk.workspace.new_conversation(documents=(desk.book(2),))
+    c = desk.workspace.chats.new(documents=(desk.book(2),))
     desk.answer(c.id, "Which word is on page two?")
     before = desk.workspace.conversations.messages(c.id)
     desk.workspace.close()
@@ -130,7 +130,7 @@ def test_after_a_restart_the_conversation_goes_on_from_disk(desk: Desk, starter_
     try:
         again.load(starter_model)
         assert again.workspace.conversations.messages(c.id) == before
-        again.workspace.request_state(c.id)
+        again.workspace.states.request(c.id)
         state = again.until(StateReport)
         assert state.tier == "disk"
         report = again.answer(c.id, "And on the first page?").report
@@ -141,8 +141,8 @@ def test_after_a_restart_the_conversation_goes_on_from_disk(desk: Desk, starter_
 
 
 def test_quitting_in_the_middle_of_an_answer_keeps_it(desk: Desk, starter_model: Path) -> None:
-    desk.workspace._settings = replace(QUICK, sampling=Sampling(temperature=0.0, max_tokens=300))
-    c = desk.workspace.new_conversation(documents=(desk.book(1),))
+    desk.workspace._stored_settings.current = replace(QUICK, sampling=Sampling(temperature=0.0, max_tokens=300))
+    c = desk.workspace.chats.new(documents=(desk.book(1),))
     desk.workspace.ask(c.id, "Tell a long story about the harbour, the lantern and the orchard.")
     desk.until(TurnText)
     desk.workspace.close()
@@ -170,8 +170,8 @@ def test_the_model_is_remembered(desk: Desk, starter_model: Path) -> None:
 
 
 def test_overflow_is_priced_and_refused(desk: Desk) -> None:
-    c = desk.workspace.new_conversation(documents=(desk.book(16),))
-    desk.workspace.set_mode(c.id, "whole")
+    c = desk.workspace.chats.new(documents=(desk.book(16),))
+    desk.workspace.chats.set_mode(c.id, "whole")
     price = desk.workspace.price(c.id, "Which word is on page two?")
     assert price.overflow
     assert price.over_by == price.total + 64 - 2048
@@ -185,7 +185,7 @@ def test_overflow_is_priced_and_refused(desk: Desk) -> None:
 
 def test_wrong_documents_change_nothing(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "letter.pdf").write_bytes(b"Dear Sir,")
-    desk.workspace.import_document(tmp_path / "letter.pdf")
+    desk.workspace.documents.add(tmp_path / "letter.pdf")
     event = desk.until(ImportFailed, ImportDone)
     assert isinstance(event, ImportFailed)
     assert "letter.pdf" in event.error.what
@@ -197,28 +197,28 @@ def test_a_wrong_model_leaves_the_loaded_one(desk: Desk, tmp_path: Path) -> None
     wrong.write_bytes(b"GGUF" + b"\0" * 100)
     desk.workspace.load_model(wrong)
     assert isinstance(desk.until(ModelLoaded, ModelFailed), ModelFailed)
-    c = desk.workspace.new_conversation()
+    c = desk.workspace.chats.new()
     assert desk.answer(c.id, "Hello").text
     assert load_settings(Paths.below(desk.home).settings)[0].model != wrong
 
 
 def test_an_import_can_be_stopped(desk: Desk, tmp_path: Path) -> None:
     path = pdf_files.write_pdf(tmp_path / "long.pdf", pdf_files.book(400))
-    job = desk.workspace.import_document(path)
-    desk.workspace.cancel_import(job)
+    job = desk.workspace.documents.add(path)
+    desk.workspace.documents.cancel(job)
     event = desk.until(ImportCancelled, ImportDone, ImportFailed)
     assert isinstance(event, ImportCancelled)
 
 
 def test_fetching_what_is_no_model_fails_kindly(desk: Desk) -> None:
-    desk.workspace.fetch_model("not a name")
+    desk.workspace.fetches.submit("not a name")
     event = desk.until(FetchFailed)
     assert "names no model file" in event.error.what
 
 
 def test_without_a_model_a_question_is_refused_at_once(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "empty")
-    c = desk.workspace.new_conversation()
+    c = desk.workspace.chats.new()
     with pytest.raises(UserError, match="No model"):
         desk.workspace.ask(c.id, "Hello")
     with pytest.raises(UserError, match="No model"):
@@ -243,7 +243,7 @@ def test_a_fault_of_the_engine_leaves_nobody_waiting(
     event = desk.until(ModelLoaded, ModelFailed)
     assert "stopped" in event.what
     with pytest.raises(UserError, match="stopped"):
-        desk.workspace.ask(desk.workspace.new_conversation().id, "Hello")
+        desk.workspace.ask(desk.workspace.chats.new().id, "Hello")
     desk.workspace.close()
 
 

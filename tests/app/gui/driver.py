@@ -62,7 +62,7 @@ class Driver:
     def add(self, *files: Path) -> None:
         """As dropped on the window; waits until they are in the library."""
         names = {file.name for file in files}
-        self.window.library.add(files)
+        self.window.library.importing.add(files)
         self.until(lambda: names <= set(self.window.library.rows.names().values()), "no import")
 
     def new_conversation(self) -> ConversationId:

@@ -21,7 +21,7 @@ def test_turns_of_the_command_line_come_on_the_screen(qtbot: QtBot, services: Se
     panel = ChatPanel(services)
     qtbot.addWidget(panel)
     controller = ChatController(services, panel, dict)
-    here = services.workspace.new_conversation()
+    here = services.workspace.chats.new()
     controller.open(here)
     qtbot.waitUntil(lambda: controller.on_screen == here.id)
 

@@ -19,7 +19,7 @@ from engine.messages import ConversationId, StateReport, Tokens
 @pytest.fixture
 def panel(services: Services, qtbot: QtBot) -> ConversationsPanel:
     for title in ("Harbour dues", "Orchard care", "Clock repair"):
-        services.workspace.new_conversation(title)
+        services.workspace.chats.new(title)
     store = services.workspace.conversations
     store.append(store.list()[0].id, "user", "how do escapements wear", Tokens())
     made = ConversationsPanel(services)

@@ -34,11 +34,11 @@ def panel(services: Services, qtbot: QtBot) -> LibraryPanel:
     made.resize(280, 500)
     made.show()
     bus = services.events
-    bus.import_queued.connect(made.import_queued)
-    bus.import_progress.connect(made.import_progress)
-    bus.import_done.connect(made.import_done)
-    bus.import_failed.connect(made.import_failed)
-    bus.import_cancelled.connect(made.import_cancelled)
+    bus.import_queued.connect(made.importing.queued)
+    bus.import_progress.connect(made.importing.progress)
+    bus.import_done.connect(made.importing.done)
+    bus.import_failed.connect(made.importing.failed)
+    bus.import_cancelled.connect(made.importing.cancelled)
     return made
 
 
@@ -50,7 +50,7 @@ def test_pdf_is_imported_and_told_to_others(panel: LibraryPanel, qtbot: QtBot, m
     activities: list[str] = []
     panel.activity.connect(lambda words, job: activities.append(words))
     with qtbot.waitSignal(panel.changed, timeout=30000):
-        panel.add([make_pdf("orchard.pdf", long_pages("orchard", 3))])
+        panel.importing.add([make_pdf("orchard.pdf", long_pages("orchard", 3))])
     assert names(panel) == ["orchard.pdf"]
     assert panel.rows.documents()[0].pages == 3
     assert any("orchard.pdf" in words for words in activities)
@@ -70,7 +70,7 @@ def test_wrong_file_says_why_and_changes_nothing(
 ) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    panel.add([file])
+    panel.importing.add([file])
     qtbot.waitUntil(lambda: panel.findChild(ErrorCard) is not None, timeout=30000)
     error = panel.findChild(ErrorCard)._error
     assert name in error.what + error.why
@@ -84,7 +84,7 @@ def test_errors_leave_room_and_fit_the_column(panel: LibraryPanel, qtbot: QtBot,
     for file in files:
         file.write_bytes(b"plain text")
     panel.resize(200, 320)
-    panel.add(files)
+    panel.importing.add(files)
     qtbot.waitUntil(lambda: len(panel.findChildren(ErrorCard)) == 5, timeout=30000)
     qtbot.wait(50)
     assert panel._errors.height() <= 190
@@ -99,13 +99,13 @@ def test_errors_leave_room_and_fit_the_column(panel: LibraryPanel, qtbot: QtBot,
 
 def test_folder_without_pdfs_says_so(panel: LibraryPanel, qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / "holiday").mkdir()
-    panel.add([tmp_path / "holiday"])
+    panel.importing.add([tmp_path / "holiday"])
     qtbot.waitUntil(lambda: panel.findChild(ErrorCard) is not None, timeout=5000)
     assert "holiday" in panel.findChild(ErrorCard)._error.what
 
 
 def test_stopped_import_leaves_the_list(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf) -> None:
-    panel.add([make_pdf("long.pdf", long_pages("long", 120))])
+    panel.importing.add([make_pdf("long.pdf", long_pages("long", 120))])
     qtbot.waitUntil(lambda: bool(panel.rows.imports()), timeout=10000)
     panel.list.setCurrentIndex(panel.rows.index(0))
     panel.remove()
@@ -114,7 +114,7 @@ def test_stopped_import_leaves_the_list(panel: LibraryPanel, qtbot: QtBot, make_
 
 def test_remove_is_undone(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf, services: Services) -> None:
     with qtbot.waitSignal(panel.changed, timeout=30000):
-        panel.add([make_pdf("orchard.pdf", long_pages("orchard", 1))])
+        panel.importing.add([make_pdf("orchard.pdf", long_pages("orchard", 1))])
     qtbot.waitUntil(lambda: not panel.rows.imports(), timeout=30000)
     panel.list.setCurrentIndex(panel.rows.index(0))
     panel.activateWindow()
@@ -137,7 +137,7 @@ def test_intake_report_counts_kinds_and_opens_pages(
     services: Services, qtbot: QtBot, theme: Theme, make_pdf: MakePdf, panel: LibraryPanel
 ) -> None:
     with qtbot.waitSignal(panel.changed, timeout=30000):
-        panel.add([make_pdf("mixed.pdf", [*long_pages("mixed", 2), []])])
+        panel.importing.add([make_pdf("mixed.pdf", [*long_pages("mixed", 2), []])])
     report = services.workspace.library.report(panel.rows.documents()[0].id)
     assert summary(report).startswith("3 pages: 2 text")
     dialog = IntakeDialog(theme, report)

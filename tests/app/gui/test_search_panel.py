@@ -100,7 +100,7 @@ def test_a_query_is_tried_where_the_next_question_would_look(
     panel: SearchPanel, services: Services, qtbot: QtBot
 ) -> None:
     document = services.workspace.library.add(sample_pdf())
-    conversation = services.workspace.new_conversation(documents=(int(document.id),))
+    conversation = services.workspace.chats.new(documents=(int(document.id),))
     panel.put(conversation)
     panel.show_conversation(conversation.id, ())
     panel.query.setText("deposit day card")

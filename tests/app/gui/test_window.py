@@ -155,7 +155,7 @@ def test_reader_follows_to_the_document_of_the_conversation(
 
 def test_conversation_used_last_is_known_without_a_quit(driver: Driver, tmp_path: Path) -> None:
     first = driver.window.controller.on_screen
-    made = driver.desktop.workspace.new_conversation()
+    made = driver.desktop.workspace.chats.new()
     driver.window.put_conversation(made)
     driver.choose(made.id)
     file = driver.desktop._state_file

@@ -1,0 +1,97 @@
+"""Conversations as the reader handles them: changes are stored, told to the engine where it matters, and told on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.core.document_actions import Drop
+from app.core.engine_host import EngineHost
+from app.core.events import ConversationChanged, ConversationPurged
+from app.core.kept import forget_kept
+from app.core.lookups import Scope
+from app.core.naming import check_free
+from app.core.records import Conversation, MessageId, Mode
+from app.core.revisions import Revisions
+from app.core.turns import Turns
+from engine.messages import ConversationId, ForkState
+
+if TYPE_CHECKING:
+    from app.core.conversations import ConversationStore
+
+
+class Chats:
+    """ConversationChanged follows every change. `dropping`: as in DocumentActions."""
+
+    def __init__(
+        self,
+        host: EngineHost,
+        store: Callable[[], ConversationStore],
+        turns: Turns,
+        revisions: Revisions,
+        kv: Path,
+        dropping: Callable[[], Drop | None],
+        emit: Callable[[ConversationChanged | ConversationPurged], None],
+    ) -> None:
+        self._host = host
+        self._store = store
+        self._turns = turns
+        self._revisions = revisions
+        self._kv = kv
+        self._dropping = dropping
+        self._emit = emit
+
+    def new(self, title: str = "", documents: tuple[int, ...] = ()) -> Conversation:
+        return self._changed(self._store().create(title, documents))
+
+    def rename(self, conversation: ConversationId, title: str) -> Conversation:
+        """Raises UserError when another conversation has that title."""
+        check_free((c for c in self._store().list() if c.id != conversation), title)
+        return self._changed(self._store().rename(conversation, title))
+
+    def attach(self, conversation: ConversationId, document: int) -> Conversation:
+        return self._changed(self._store().attach(conversation, document))
+
+    def detach(self, conversation: ConversationId, document: int) -> Conversation:
+        """No later question looks into it; what the model has read stays in its context."""
+        return self._changed(self._store().detach(conversation, document))
+
+    def set_mode(self, conversation: ConversationId, mode: Mode) -> Conversation:
+        return self._changed(self._store().set_mode(conversation, mode))
+
+    def set_scope(self, conversation: ConversationId, scope: Scope | None) -> Conversation:
+        """Where its questions look from now on; None: all its documents."""
+        return self._changed(self._store().set_scope(conversation, scope))
+
+    def trash(self, conversation: ConversationId) -> Conversation:
+        """Undone by `restore`; its turn is stopped."""
+        turn = self._turns.running().get(conversation)
+        if turn is not None:
+            self._turns.cancel(turn)
+        return self._changed(self._store().trash(conversation))
+
+    def restore(self, conversation: ConversationId) -> Conversation:
+        return self._changed(self._store().restore(conversation))
+
+    def purge(self, conversation: ConversationId) -> None:
+        """Out of the trash for good, KV state included."""
+        self._store().purge(conversation)
+        if (drop := self._dropping()) is not None:
+            drop(conversation)
+        else:
+            forget_kept(self._kv, lambda name: name == conversation, None)
+        self._emit(ConversationPurged(conversation))
+
+    def fork(self, conversation: ConversationId, title: str = "", last: MessageId | None = None) -> Conversation:
+        """A copy of the history, up to the message `last`, that shares all KV pages."""
+        if last is not None:
+            return self._changed(self._revisions.fork_at(conversation, last, title))
+        copy = self._store().fork(conversation, title)
+        if self._host.started:
+            self._host.client.send(ForkState(conversation, copy.id))
+        return self._changed(copy)
+
+    def _changed(self, conversation: Conversation) -> Conversation:
+        self._emit(ConversationChanged(conversation))
+        return conversation

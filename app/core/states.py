@@ -1,0 +1,68 @@
+"""The KV state of conversations: looked at, brought back, saved, pinned, forgotten."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.core.engine_host import EngineHost
+from app.core.errors import UserError
+from app.core.history import Histories
+from app.core.prompt import history
+from engine.messages import ConversationId, DropState, Focus, PinState, QueryState, SaveState, Tokens
+
+if TYPE_CHECKING:
+    from app.core.conversations import ConversationStore
+
+
+class States:
+    """Commands to the engine, which is started by them; all return at once."""
+
+    def __init__(
+        self, host: EngineHost, store: Callable[[], ConversationStore], histories: Histories, kv: Path
+    ) -> None:
+        self._host = host
+        self._store = store
+        self._histories = histories
+        self._kv = kv
+        self._requests = itertools.count(1)
+
+    def focus(self, conversation: ConversationId) -> None:
+        """The reader looks at it: its turns go first and its state is brought back from disk."""
+        shifts = self._store().cuts.moved(conversation).shifts
+        self._host.client.send(Focus(conversation, self._tokens(conversation), shifts))
+
+    def request(self, conversation: ConversationId) -> int:
+        """Returns a request number; a StateReport event with that number follows."""
+        request = next(self._requests)
+        shifts = self._store().cuts.moved(conversation).shifts
+        self._host.client.send(QueryState(request, conversation, self._tokens(conversation), shifts))
+        return request
+
+    def save(self, conversation: ConversationId) -> None:
+        self._host.client.send(SaveState(conversation))
+
+    def pin(self, conversation: ConversationId, pinned: bool = True) -> None:
+        """Its pages stay in memory when idle and are never evicted from disk."""
+        self._host.client.send(PinState(conversation, pinned))
+
+    def drop(self, conversation: ConversationId, disk: bool = False) -> None:
+        """Forgets its KV in memory; `disk`: also what no other conversation uses there."""
+        self._host.client.send(DropState(conversation, disk))
+
+    def operations(self, conversation: ConversationId, last: int = 40) -> list[dict[str, Any]]:
+        """What was done with its KV state, oldest first (engine.kv.log); complete after `request`."""
+        from engine.kv.log import read_log
+
+        return read_log(self._kv, last, "info", conversation)
+
+    def _tokens(self, conversation: ConversationId) -> Tokens:
+        """The history in the loaded model's ids; empty without a model."""
+        try:
+            model = self._host.gate.current()
+        except UserError:
+            return Tokens()
+        situation, _ = self._histories.situation(conversation, model)
+        return history(situation.messages + situation.unanswered)
