@@ -79,6 +79,15 @@ def _rename(session: Session, console: Console, options: Namespace) -> None:
     console.text(f"It is called “{renamed.title}” now.")
 
 
+def _instruct(session: Session, console: Console, options: Namespace) -> None:
+    """Without a text: those that hold."""
+    conversation = _named(session, options.conversation)
+    if options.text is not None:
+        conversation = session.workspace.chats.set_instructions(conversation.id, options.text)
+    console.result({"id": conversation.id, "instructions": conversation.instructions})
+    console.text(conversation.instructions or f"“{conversation.title}” has no instructions.")
+
+
 def _delete(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
     with session.workspace.conversations.lease(conversation.id):  # another process may be answering it
@@ -148,5 +157,6 @@ ACTIONS = {
     "remove": _remove,
     "undo": _undo,
     "rename": _rename,
+    "instruct": _instruct,
     "delete": _delete,
 }

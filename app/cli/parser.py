@@ -131,12 +131,14 @@ def _add_chat(commands: Commands) -> None:
         "remove": "Take a turn, question and answer, out of the model's context",
         "undo": "Take the last trim or remove back",
         "rename": "Give a conversation another name",
+        "instruct": "Show or set what the model is told in a conversation",
         "delete": "Move a conversation to the trash",
     }
     made = {name: command(actions, name, help) for name, help in named.items()}
     for action in made.values():
         action.add_argument("conversation", metavar="NAME", help="its title or id")
     made["rename"].add_argument("name", metavar="NEW", help="the new name")
+    made["instruct"].add_argument("text", nargs="?", metavar="TEXT", help="'' removes them; without it they are shown")
     made["fork"].add_argument("--name", metavar="NAME", help="of the copy")
     for name in ("fork", "trim", "remove"):
         wanted = name != "fork"

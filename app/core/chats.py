@@ -14,6 +14,7 @@ from app.core.lookups import Scope
 from app.core.naming import check_free
 from app.core.records import Conversation, MessageId, Mode
 from app.core.revisions import Revisions
+from app.core.steady import check_steady
 from app.core.turns import Turns
 from engine.messages import ConversationId, ForkState
 
@@ -63,6 +64,11 @@ class Chats:
     def set_scope(self, conversation: ConversationId, scope: Scope | None) -> Conversation:
         """Where its questions look from now on; None: all its documents."""
         return self._changed(self._store().set_scope(conversation, scope))
+
+    def set_instructions(self, conversation: ConversationId, instructions: str) -> Conversation:
+        """What the model is told from the next question on. Raises UserError for a clock or a random id in it."""
+        check_steady(instructions)
+        return self._changed(self._store().set_instructions(conversation, instructions))
 
     def trash(self, conversation: ConversationId) -> Conversation:
         """Undone by `restore`; its turn is stopped."""

@@ -125,3 +125,13 @@ def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
 def test_wide_numbers_of_a_plan_stay_apart(pagekeep) -> None:
     lines = pagekeep("model", "plan", MODEL, "--ctx", 999_999_999_999).out.splitlines()
     assert len(lines[2].split()) == 5
+
+
+def test_instructions_are_set_shown_and_removed(pagekeep) -> None:
+    with store_of(pagekeep) as store:
+        store.create("X")
+    assert "no instructions" in pagekeep("chat", "instruct", "X").out
+    assert "a clock" in pagekeep("chat", "instruct", "X", "Today is 30 November 2026.", "--json").error["what"]
+    told = pagekeep("chat", "instruct", "X", "Answer in German.", "--json").json["instructions"]
+    assert told == "Answer in German." == pagekeep("chat", "instruct", "X").out.strip()
+    assert pagekeep("chat", "instruct", "X", "", "--json").json["instructions"] == ""
