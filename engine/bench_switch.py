@@ -223,8 +223,10 @@ def _shared_ratio(plan: Plan, store: Path) -> float:
         in_memory = engine.idle_stats().kv_memory_bytes / (size * engine.loaded.kv_bytes_per_token)
         own = CHATS * -(-(len(document) + plan.question - pages * size) // size)
     records = [found.header for path in segments(store) for found in scan(path, 0)]
-    on_disk = sum(header.kind == Kind.PAGE and header.start + size <= pages * size for header in records)
-    return max((in_memory - own) / pages, on_disk / pages)
+    ours = [header for header in records if header.kind == Kind.PAGE and header.start + size <= pages * size]
+    once = {(header.key, header.group): header.record_bytes for header in ours}  # a page has a record a layer group
+    on_disk = sum(header.record_bytes for header in ours) / sum(once.values())
+    return max((in_memory - own) / pages, on_disk)
 
 
 # --- a process of its own -----------------------------------------------------------------------------

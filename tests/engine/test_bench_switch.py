@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.bench_switch import measure
+from engine.bench_switch import Plan, _shared_ratio, measure
 from engine.errors import EngineError
 from engine.messages import EngineSettings
 from tests.engine.test_service import model  # noqa: F401  (a fixture)
+from tests.engine.test_window_equality import model as window_model  # noqa: F401
 
 KEYS = {
     "prefill_ms",
@@ -40,3 +41,8 @@ def test_coming_back_is_equal_and_writes_only_what_is_new(model: Path, tmp_path:
 def test_more_tokens_than_the_context_are_refused(model: Path, tmp_path: Path) -> None:  # noqa: F811
     with pytest.raises(EngineError, match="context"):
         measure(model, EngineSettings(threads=2), 9000, 16, tmp_path)
+
+
+def test_a_page_in_several_layer_groups_counts_once(window_model: Path, tmp_path: Path) -> None:  # noqa: F811
+    plan = Plan(window_model, EngineSettings(threads=2), 300, 16, vocabulary=200)
+    assert _shared_ratio(plan, tmp_path / "store") == 1.0
