@@ -188,7 +188,9 @@ def test_the_page_map_tells_every_page_and_paints_only_what_is_seen(qtbot: QtBot
 
 
 def test_the_account_of_memory_and_the_checks() -> None:
-    stats = EngineStats(90 << 20, 100 << 20, 300 << 20, 0, 0, 0.0, 0.0, 128 << 20, 1 << 20, 2 << 30, 20 << 30, 5 << 20)
+    sizes = {"kv_reserved_bytes": 128 << 20, "index_bytes": 1 << 20, "written_bytes": 5 << 20}
+    budgets = {"ram_budget_bytes": 2 << 30, "disk_budget_bytes": 20 << 30}
+    stats = EngineStats(90 << 20, 100 << 20, 300 << 20, 0, 0, 0.0, 0.0, **sizes, **budgets)
     lines = dict(account_lines(stats))
     assert lines["State in memory"] == "100 MB of 2.00 GB"
     assert lines["Checks"] == "no page was computed again yet"
