@@ -33,7 +33,7 @@ class Changing(QObject):
 
     def set_reasoning(self, on: bool) -> None:
         """Where that cannot be the switch goes back to what is loaded."""
-        self._services.tasks.write(lambda: self._workspace.set_reasoning(on), None, self._reasoning_failed)
+        self._services.tasks.write(lambda: self._workspace.reloads.set_reasoning(on), None, self._reasoning_failed)
 
     def _reasoning_failed(self, error: Exception) -> None:
         self._panel.show_failure(error)

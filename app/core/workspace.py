@@ -20,7 +20,6 @@ from app.core.chats import Chats
 from app.core.document_actions import DocumentActions, Drop
 from app.core.embedding import Shelves
 from app.core.engine_host import EngineHost
-from app.core.errors import UserError
 from app.core.events import WorkspaceEvent
 from app.core.folders import Folders
 from app.core.gate import no_model
@@ -34,6 +33,7 @@ from app.core.planning import Planner
 from app.core.pricing import price_of
 from app.core.read_ahead import ReadAhead, ReadAheadServices
 from app.core.records import MessageId, Price
+from app.core.reloads import Reloads
 from app.core.revisions import Revisions
 from app.core.scoping import Scopes
 from app.core.searches import found_passages
@@ -41,7 +41,7 @@ from app.core.settings import Settings, StoredSettings
 from app.core.states import States
 from app.core.turn_parts import TurnServices
 from app.core.turns import Turns
-from engine.messages import ConversationId, ModelLoaded, Reasoning, TurnId
+from engine.messages import ConversationId, ModelLoaded, TurnId
 from engine.overflow import OverflowWay
 from rag.types import DocumentId
 
@@ -62,7 +62,8 @@ class Workspace:
     Attributes:
         chats: making, naming, forking, throwing away conversations; revisions: changes to a history; states: KV
             state of conversations; documents: taking them in and throwing them away; folders: followed ones; models:
-            those that are known here; fetches: downloads of others.
+            those that are known here; fetches: downloads of others; ahead: reading before anybody asks; reloads:
+            what takes loading the model again.
     """
 
     def __init__(
@@ -80,14 +81,18 @@ class Workspace:
         by words until the embedder is there. `make_vectors`: imports are followed by embedding.
         `read_ahead`: documents are read by the model before anybody asks, where the preference allows it (window).
         """
+
+        def store() -> ConversationStore:
+            return self.conversations
+
         self.paths = paths.create()
         self._on_event = on_event
         self._lock = threading.RLock()
         self._closed = False
         self._stored_settings = StoredSettings(paths.settings, settings)
         self._store: ConversationStore | None = None
-        self._ahead: ReadAhead | None = None
         self._host = EngineHost(self._from_engine)
+        self._reads_ahead = read_ahead
         self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors, self.settings.embedder)
         self._imports = Imports(
             self._shelves, lambda: self.settings, self._emit, make_vectors, lambda: bool(self._turns.running())
@@ -102,33 +107,25 @@ class Workspace:
         self._planner = Planner(
             lambda: self.library, self._shelves.search, lambda: self.settings, lambda: self.conversations.dates
         )
-        self._histories = Histories(lambda: self.conversations, self._planner.texts)
+        self._histories = Histories(store, self._planner.texts)
         self._turns = Turns(self._services())
+        self.ahead = ReadAhead(self._ahead_services())
+        self.reloads = Reloads(self._host, self._stored_settings, self._turns, self.load_model)
         gate = self._host.gate
-        self.revisions = Revisions(lambda: self.conversations, gate, lambda: self.engine, self._turns.running)
-        self.states = States(self._host, lambda: self.conversations, self._histories, paths.kv)
-        self.chats = Chats(
-            self._host,
-            lambda: self.conversations,
-            self._turns,
-            self.revisions,
-            paths.kv,
-            self._dropping,
-            self._emit,
-        )
+        self.revisions = Revisions(store, gate, lambda: self.engine, self._turns.running)
+        self.states = States(self._host, store, self._histories, paths.kv)
+        self.chats = Chats(self._host, store, self._turns, self.revisions, paths.kv, self._dropping, self._emit)
         self.documents = DocumentActions(
             self._shelves,
             self._imports,
             self.folders,
             self._planner,
-            lambda: self.conversations,
+            store,
             lambda conversation, document: self.chats.attach(conversation, document),
             paths.kv,
             self._dropping,
-            self._wake_read_ahead,
+            self.ahead.wake,
         )
-        if read_ahead:
-            self._ahead = ReadAhead(self._ahead_services())
         if self._stored_settings.notice is not None:
             self._emit(self._stored_settings.notice)
 
@@ -159,7 +156,7 @@ class Workspace:
     def update_settings(self, **changes: Any) -> Settings:
         """Stores the changed preferences (fields of Settings). Engine settings act at the next load."""
         changed = self._stored_settings.change(lambda settings: replace(settings, **changes))
-        self._wake_read_ahead()
+        self.ahead.wake()
         return changed
 
     # --- models -------------------------------------------------------------------------------------
@@ -177,15 +174,6 @@ class Workspace:
     def loaded(self) -> ModelLoaded | None:
         """The loaded model; starts nothing."""
         return self._host.loaded
-
-    def set_reasoning(self, on: bool) -> None:
-        """For all later answers; the model is loaded again, state is kept. Raises UserError while one is written."""
-        if self._turns.running():
-            why = "An answer is being written, and the model has to be loaded again."
-            raise UserError("Reasoning cannot be switched now.", why, "Wait for the answer, or stop it.")
-        wanted: Reasoning = "on" if on else "off"
-        self._stored_settings.change(lambda s: replace(s, engine=replace(s.engine, reasoning=wanted)))
-        self.load_model(self.loaded.path if self.loaded is not None else None)
 
     # --- looking things up --------------------------------------------------------------------------
     @property
@@ -214,7 +202,7 @@ class Workspace:
         notes, and `continue_answer` goes on.
         """
         if overflow == "larger":
-            self._enlarge(conversation, text)
+            self.reloads.enlarge(conversation, way_named(self.price(conversation, text).ways, "larger"))
             return self._turns.ask(conversation, text)
         return self._turns.ask(conversation, text, overflow, survey)
 
@@ -250,19 +238,6 @@ class Workspace:
         quote = self.engine.quote(plan.tokens, moved.shifts, moved.removal)
         return price_of(plan, quote, ways_out(plan, situation.messages, self.engine))
 
-    # --- reading ahead --------------------------------------------------------------------------------
-    def stop_reading_ahead(self) -> None:
-        """What was read is kept. It goes on with `go_on_reading_ahead`, or when a model is loaded or a new document
-        comes. Returns at once.
-        """
-        if self._ahead is not None:
-            self._ahead.hold()
-
-    def go_on_reading_ahead(self) -> None:
-        """Continues where it was stopped. Returns at once."""
-        if self._ahead is not None:
-            self._ahead.go_on()
-
     def close(self, timeout: float = 30.0) -> None:
         """Stops turns and jobs, waits for them to store what they have, saves KV state, closes databases."""
         with self._lock:
@@ -274,25 +249,13 @@ class Workspace:
         self.folders.close(timeout)
         self.fetches.close(timeout)
         self._imports.close(timeout)
-        if self._ahead is not None:
-            self._ahead.close(timeout)
+        self.ahead.close(timeout)
         self._host.close(timeout)
         self._shelves.close()
         if self._store is not None:
             self._store.close()
 
     # --- within -------------------------------------------------------------------------------------
-    def _enlarge(self, conversation: ConversationId, text: str) -> None:
-        """Raises UserError where a larger context is not to be had. State is kept, but for LongRoPE models:
-        there the other set of factors may count, and all is computed again."""
-        others = [c for c in self._turns.running() if c != conversation]
-        if others:
-            why = "Another conversation is being answered, and the model has to be loaded again."
-            raise UserError("The context cannot be changed now.", why, "Wait for that answer, or stop it.")
-        option = way_named(self.price(conversation, text).ways, "larger")
-        self._stored_settings.change(lambda s: replace(s, engine=replace(s.engine, context=option.context)))
-        self.load_model(self._host.gate.current().handle.info.path)
-
     def _services(self) -> TurnServices:
         return TurnServices(
             store=lambda: self.conversations,
@@ -313,18 +276,13 @@ class Workspace:
             gate=self._host.gate,
             planner=self._planner,
             together=lambda: self.conversations.shelves(),
-            enabled=lambda: self.settings.read_ahead,
+            enabled=lambda: self._reads_ahead and self.settings.read_ahead,
             emit=self._emit,
         )
 
-    def _wake_read_ahead(self) -> None:
-        if self._ahead is not None:
-            self._ahead.wake()
-
     def _emit(self, event: WorkspaceEvent) -> None:
         """A listener's fault must not end a turn or the engine."""
-        if self._ahead is not None:
-            self._ahead.hear(event)
+        self.ahead.hear(event)
         try:
             self._on_event(event)
         except Exception:

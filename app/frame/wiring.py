@@ -76,9 +76,9 @@ def _connect_events(window: Window) -> None:
 
 def _read_on(window: Window) -> None:
     workspace = window.services.workspace
-    window.services.tasks.read(lambda: workspace.go_on_reading_ahead())
+    window.services.tasks.read(lambda: workspace.ahead.go_on())
 
 
 def _stop_reading(window: Window) -> None:
     workspace = window.services.workspace
-    window.services.tasks.read(lambda: workspace.stop_reading_ahead())
+    window.services.tasks.read(lambda: workspace.ahead.hold())

@@ -112,7 +112,7 @@ def test_the_reader_ends_it_and_a_new_document_goes_on(desk: Desk, starter_model
     desk.load(starter_model)
     first = desk.book(5)
     desk.until(DocumentProgress)
-    desk.workspace.stop_reading_ahead()
+    desk.workspace.ahead.hold()
     assert isinstance(desk.until(DocumentStopped, DocumentRead), DocumentStopped)
     assert about_documents(events_for(desk, 0.5)) == []
     second = desk.book(1, seed=2)
