@@ -87,13 +87,12 @@ class Slab:
                 break
 
 
-def _give_back(address: int, size: int) -> bool:
-    """Without huge pages from then on: the system would fill them up again."""
-    advise = ctypes.CDLL(None).madvise if hasattr(mmap, "MADV_HUGEPAGE") else None
-    return advise is not None and all(
-        advise(ctypes.c_void_p(address), ctypes.c_size_t(size), advice) == 0
-        for advice in (mmap.MADV_NOHUGEPAGE, mmap.MADV_DONTNEED)
-    )
+def _give_back(start: int, stop: int, *advices: int) -> int:
+    """Bytes of whole system pages in [start, stop) that are not held in memory any more."""
+    start, stop = -(-start // ALIGNMENT) * ALIGNMENT, stop // ALIGNMENT * ALIGNMENT
+    advise, size = ctypes.CDLL(None).madvise, max(0, stop - start)
+    done = all(advise(ctypes.c_void_p(start), ctypes.c_size_t(size), a) == 0 for a in advices) if size else False
+    return size if done else 0
 
 
 class PagePool:
@@ -172,17 +171,21 @@ class PagePool:
             self.used_bytes -= self.stride - buffer.shed
             if buffer.slab is None:
                 self.mapped_bytes -= self.stride
+                _give_back(buffer.address, buffer.address + len(buffer.view), mmap.MADV_DONTNEED)
             else:
                 buffer.slab.in_use -= 1
                 self._free.append(buffer)
                 self._trim(buffer.slab)
 
     def shed(self, buffer: PageBuffer, start: int, stop: int) -> int:
-        """Gives a part of a held buffer back to the system; it then reads as zeros. Returns the bytes, 0: none."""
-        start, stop = -(-start // ALIGNMENT) * ALIGNMENT, stop // ALIGNMENT * ALIGNMENT
-        if buffer.shed or stop <= start or not _give_back(buffer.address + start, stop - start):
+        """Gives a part of a held buffer back to the system; it then reads as zeros. Returns the bytes, 0: none.
+
+        Without huge pages from then on: the system would fill them up again.
+        """
+        if buffer.shed or not hasattr(mmap, "MADV_HUGEPAGE"):
             return 0
-        buffer.shed = stop - start
+        advices = (mmap.MADV_NOHUGEPAGE, mmap.MADV_DONTNEED)
+        buffer.shed = _give_back(buffer.address + start, buffer.address + stop, *advices)
         self.used_bytes -= buffer.shed
         self._shed_bytes += buffer.shed
         return buffer.shed

@@ -62,6 +62,33 @@ def test_mapped_pages_count_against_the_budget_and_are_let_go(store: Path) -> No
         assert pool.used_bytes == pool.mapped_bytes == 0
 
 
+def resident(path: Path) -> int:
+    """Bytes of the file that this process has mapped in."""
+    found, total = False, 0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split(" ")[0]:
+            found = line.endswith(str(path))
+        elif found and line.startswith("Rss:"):
+            total += int(line.split()[1]) << 10
+    return total
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+def test_an_evicted_page_is_not_resident_any_more(store: Path) -> None:
+    with Opened(store) as opened:
+        sequence = restore(opened.cache, opened.cache.match(TOKENS))
+        before = resident(segment(store))
+        assert before >= opened.cache.pool.mapped_bytes > 0
+        left = sequence.fork()
+        left.keep_first(2 * left.page_tokens)
+        gone = len(sequence.pages) - 2
+        sequence.release()
+        opened.cache.evict(1 << 30)
+        assert opened.cache.pool.mapped_bytes == 2 * opened.cache.pool.stride
+        assert resident(segment(store)) <= before - gone * opened.cache.pool.stride
+        check_rows(left)
+
+
 @pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
 def test_a_mapped_page_is_never_written_to(store: Path) -> None:
     path = segment(store)
