@@ -10,6 +10,7 @@ import numpy.typing as npt
 from engine.errors import ContextOverflow
 from engine.kv.cache import KvCache
 from engine.kv.match import PrefixMatch
+from engine.kv.restore import Restore
 from engine.kv.shift import KeyRotation
 from engine.messages import Event, Removal, Tokens, TurnQueued, TurnRestored
 from engine.timings import Rates, now_ms
@@ -41,7 +42,7 @@ class Admission:
         """Finds what is computed already and starts to bring it back. Raises ContextOverflow, KvMemoryFull."""
         self._check_fit(turn)
         turn.clock.admitted()
-        match = self._worth_reading(self._find(turn))
+        match = self._divided(turn, self._find(turn))
         restore = self._cache.begin_restore(match)
         turn.restore, turn.match = restore, match
         turn.phase = Phase.RESTORING
@@ -135,6 +136,10 @@ class Admission:
 
     def may_compute(self, turn: Turn) -> bool:
         """Takes over pages another turn has computed meanwhile; False while one computes the page needed next."""
+        if turn.behind is not None:
+            self._meet(turn, turn.behind)
+            if turn.behind is not None and turn.kv.num_tokens >= turn.meets:
+                return False
         turn.shared_late += self._cache.adopt(turn.kv, turn.wanted)
         key = self._cache.next_key(turn.kv, turn.wanted)
         return key is None or self._cache.claims.claim(key, turn.request.turn)
@@ -155,9 +160,9 @@ class Admission:
         A turn that sampled nothing moves no head; its sealed pages stay valid under their keys all the same.
         """
         self._cache.claims.release(turn.request.turn)
-        if turn.restore is not None:
-            turn.restore.cancel()
-            turn.restore = None
+        for restore in filter(None, (turn.restore, turn.behind)):
+            restore.cancel()
+        turn.restore = turn.behind = None
         if turn.sequence is None:
             return 0
         started = now_ms()
@@ -170,12 +175,31 @@ class Admission:
         turn.clock.save = now_ms() - started
         return written
 
-    def _worth_reading(self, match: PrefixMatch) -> PrefixMatch:
-        """Leaves what lies on disk out where this machine computes it faster than it reads it."""
-        costs = self._cache.tree.costs
-        if match.disk_tokens and costs.recompute_is_faster(match.memory_tokens, match.disk_tokens, match.disk_bytes):
-            return match.in_memory("faster to compute than to read")
-        return match
+    def _divided(self, turn: Turn, match: PrefixMatch) -> PrefixMatch:
+        """What of the match is waited for. Where this machine computes faster than it reads what lies on disk, that is
+        left out; where both take about as long, its end is read while the turn computes what is before."""
+        size = match.page_tokens
+        front = self._cache.tree.costs.front(match.memory_tokens, match.disk_tokens, match.disk_bytes, size)
+        if not front or turn.removing:
+            return match
+        waited = match.in_memory("faster to compute than to read")
+        pages, rest = divmod(waited.tokens + front, size)
+        if front < match.disk_tokens and not rest and not self._cache.layout.lookback:
+            turn.behind, turn.meets = self._cache.begin_restore(match, pages), waited.tokens + front
+        return waited
+
+    def _meet(self, turn: Turn, behind: Restore) -> None:
+        """Goes on with what was read meanwhile, once the turn has computed all before it."""
+        if turn.kv.num_tokens < turn.meets or not behind.done():
+            return
+        before, turn.behind = turn.kv.num_tokens, None
+        behind.extend(turn.kv)
+        turn.read_behind = max(0, turn.kv.num_tokens - before)
+        turn.bytes_read += behind.bytes_read
+        self._rates.saw_restore(behind.bytes_read, behind.seconds * 1e3)
+        turn.kv.bytes_read = turn.bytes_read
+        assert turn.match is not None
+        self._account(turn, turn.match, behind.failed or turn.match.missing_reason)
 
     def _check_fit(self, turn: Turn) -> None:
         over = len(turn.prompt) + 1 - self._context
@@ -187,7 +211,7 @@ class Admission:
             )
 
     def _account(self, turn: Turn, match: PrefixMatch, missing_reason: str) -> None:
-        reused = turn.kv.num_tokens
+        reused = turn.read_behind + match.tokens if turn.read_behind else turn.kv.num_tokens
         memory = min(match.memory_tokens, reused)
         turn.reused = split_reused(memory, reused - memory, turn.request.shared_tokens)
         turn.missing_reason = self._named(turn, missing_reason or "not in cache")

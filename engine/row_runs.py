@@ -30,7 +30,7 @@ def prefill_run(turn: Turn, room: int) -> RowRun:
     if start >= total:
         last = total - 1
         return RowRun(turn.kv, wanted.ids[last:], wanted.roles[last:], last, write=False, outputs=1)
-    end = min(total, start + room)
+    end = min(total, start + room, turn.meets if turn.behind else total)
     turn.kv.reserve(end - start)
     ids, roles = wanted.ids[start:end], wanted.roles[start:end]
     return RowRun(turn.kv, ids, roles, start, outputs=1 if end == total and not turn.generated else 0)

@@ -123,11 +123,11 @@ class KvCache:
         self._touch(sequence)
         return sequence
 
-    def begin_restore(self, match: PrefixMatch) -> Restore:
-        """Starts reading. KvMemoryFull: the pages do not fit the budget; nothing changed."""
+    def begin_restore(self, match: PrefixMatch, front: int = 0) -> Restore:
+        """Starts reading, behind `front` pages. KvMemoryFull: they do not fit the budget; nothing changed."""
         if self.disk and match.disk_tokens:
             self.disk.touch((match.partial.source if match.partial else match.pages[-1]).key)
-        return Restore(self, match)
+        return Restore(self, match, front)
 
     # --- single-flight ---
 

@@ -26,7 +26,8 @@ class Restore:
     `failed`: why the sequence came out shorter than the match, "" if it did not.
     """
 
-    def __init__(self, cache: KvCache, match: PrefixMatch) -> None:
+    def __init__(self, cache: KvCache, match: PrefixMatch, front: int = 0) -> None:
+        """`front`: so many leading pages are left out; then `extend` takes it."""
         self._cache = cache
         self._match = match
         self.failed = ""
@@ -35,12 +36,13 @@ class Restore:
         self._tail: Node | None = None
         sources = [*match.pages, *([match.partial.source] if match.partial else [])]
         nodes = leading_nodes(match)
-        on_disk = [source for source in sources[len(nodes) :] if isinstance(source, DiskRecord)]
+        first = max(front, len(nodes))
+        on_disk = [source for source in sources[first:] if isinstance(source, DiskRecord)]
         on_disk += [record for _, record in match.unfinished]
         self._held: list[Node] = []
         cache.shedding.restores += 1
         self._hold(nodes[-1:])  # and with it all before
-        self._hold([source for source in sources[len(nodes) :] if resident(source)])
+        self._hold([source for source in sources[first:] if resident(source)])
         self._hold([node for node, _ in match.unfinished])
         try:
             self._mapped = dict(zip(map(id, on_disk), cache.map(on_disk), strict=True))
@@ -50,7 +52,7 @@ class Restore:
             self._unhold()
             raise
         self._order = {id(record): index for index, record in enumerate(on_disk)}
-        self._ticket = self._start(len(nodes))
+        self._ticket = self._start(first)
 
     @property
     def bytes_read(self) -> int:
@@ -110,6 +112,25 @@ class Restore:
             sequence.hidden = self._cache.hiddens.get(sequence.tail_key())
         self._begun = sequence
         return sequence
+
+    def extend(self, sequence: Sequence) -> None:
+        """Goes on with a sequence that was computed to the first page of this, or further, by what was read behind it.
+
+        Damaged or lost pages end it early.
+        """
+        assert self.done(), "the restore is still reading"
+        pages = list(sequence.pages)
+        for source, (ids, roles) in self._behind(len(pages)):
+            node = self._node(source, pages[-1] if pages else None, ids, roles)
+            if node is None:
+                break
+            pages.append(node)
+        if len(pages) > len(sequence.pages):
+            sequence.settle(pages, tail=False)
+            if len(pages) == len(self._match.pages) and self._match.partial:
+                self._continue(sequence, self._match.partial, pages[-1])
+        self._begun = sequence
+        self.confirm()
 
     def confirm(self) -> bool:
         """Everything is checked: others find the pages from now on. False: the sequence was cut before a bad one."""

@@ -204,7 +204,7 @@ class Sequence:
 
     def settle(self, pages: list[Node], tail: bool) -> None:
         """Goes on with equal pages; where there are fewer of them, or not `tail`, without what followed."""
-        if len(pages) < len(self._pages) or not tail:
+        if len(pages) != len(self._pages) or not tail:
             self._give_back(0)
             self._ids, self._roles, self.salts, self.hidden = [], [], (), None
         self._hold_pages(pages)

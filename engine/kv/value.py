@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+_WORTH = 0.8  # of the time of reading: what is nearly as fast is read, which costs no computing
 _MEMORY_SECONDS = 60.0  # below this age all pages are about as likely to be used again
 _DISK_SECONDS = 3600.0
 
@@ -32,9 +33,19 @@ class Costs:
         """Seconds to bring `size` bytes back from disk."""
         return size / self.read_bytes_per_second
 
-    def recompute_is_faster(self, start: int, tokens: int, size: int) -> bool:
-        """Whether computing beats reading; False while either was never measured."""
-        return self.compute_measured and self.read_measured and self.compute(start, tokens) < self.read(size)
+    def front(self, start: int, tokens: int, size: int, step: int) -> int:
+        """How many of the tokens, a multiple of `step` or all, are best computed while the rest is read (all: `size`).
+
+        0: none, everything is read. Computing is cheapest at the front, reading costs the same anywhere.
+        """
+        if not (tokens and self.compute_measured and self.read_measured):
+            return 0
+
+        def seconds(front: int) -> float:
+            return max(self.compute(start, front), self.read(size * (tokens - front) // tokens))
+
+        best = min((*range(0, tokens, step), tokens), key=seconds)
+        return best if seconds(best) < _WORTH * seconds(0) else 0
 
     def memory_value(self, start: int, tokens: int, size: int, saved: bool, age: float, uses: int) -> float:
         """Of a page in memory, last used `age` seconds ago; `saved`: it can also be read."""

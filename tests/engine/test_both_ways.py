@@ -1,0 +1,79 @@
+"""Where computing and reading take about as long, the end of a prefix is read while its front is computed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.messages import Cancel, ComputedRange, Sampling, Tokens, TurnFinished, TurnId
+from engine.store.segment import scan
+from tests.engine.engine_driver import Driver
+from tests.engine.store.test_damage import flip
+from tests.engine.test_service import model, prompt  # noqa: F401  (a fixture)
+
+SAMPLED = Sampling(temperature=1.0, seed=3, max_tokens=30)
+REASON = "faster to compute than to read"
+
+
+def kept(model: Path, folder: Path) -> tuple[Tokens, TurnFinished, int]:  # noqa: F811
+    """A conversation on disk, what it is answered next by an engine that never left, and bytes per token."""
+    with Driver(model, folder) as driver:
+        first = driver.run("1", "c", prompt(1500))
+        tokens = prompt(1500) + first.generated + prompt(5, 3)
+        return tokens, driver.run("2", "other", tokens, SAMPLED), driver.loaded.kv_bytes_per_token  # type: ignore[union-attr]
+
+
+def measured(folder: Path, prefill: float, read: float) -> None:
+    """What the engine believes of this machine, in tokens and bytes per second."""
+    (path,) = folder.glob("rates-*.json")
+    path.write_text(json.dumps({"prefill": prefill, "decode": 50.0, "read": read}))
+
+
+def test_the_front_is_computed_and_the_end_is_read(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    tokens, twin, per_token = kept(model, tmp_path / "kv")
+    measured(tmp_path / "kv", 1000.0, 1000.0 * per_token)
+    with Driver(model, tmp_path / "kv") as driver:
+        history = len(tokens) - 6
+        done = driver.run("2", "c", tokens, SAMPLED, history=history)
+        assert done.generated == twin.generated
+        assert 400 < done.reused.disk < 1200
+        assert done.computed[0] == ComputedRange(history - done.reused.disk, REASON)
+        assert sum(entry.tokens for entry in done.computed) + done.reused.total == len(tokens)
+        assert driver.run("3", "c", tokens, SAMPLED).generated == twin.generated
+    with Driver(model, tmp_path / "kv") as driver:
+        measured_again = driver.run("4", "c", tokens, SAMPLED)
+        assert measured_again.generated == twin.generated
+
+
+def test_all_is_computed_where_reading_is_far_slower(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    tokens, twin, per_token = kept(model, tmp_path / "kv")
+    measured(tmp_path / "kv", 100_000.0, 20.0 * per_token)
+    with Driver(model, tmp_path / "kv") as driver:
+        done = driver.run("2", "c", tokens, SAMPLED, history=len(tokens) - 6)
+        assert done.generated == twin.generated
+        assert (done.reused.total, done.computed[0].reason) == (0, REASON)
+
+
+@pytest.mark.parametrize("page", [0, -2])
+def test_damage_behind_the_front_is_computed_too(model: Path, tmp_path: Path, page: int) -> None:  # noqa: F811
+    tokens, twin, per_token = kept(model, tmp_path / "kv")
+    measured(tmp_path / "kv", 1000.0, 1000.0 * per_token)
+    found = [(path, record) for path in (tmp_path / "kv" / "segments").iterdir() for record in scan(path, 0)]
+    ours = [pair for pair in found if pair[1].header.kind == 0 and pair[1].header.start > 800]
+    path, record = sorted(ours, key=lambda pair: pair[1].header.start)[page]
+    flip(path, record.offset + record.header.payload_offset + 3)
+    with Driver(model, tmp_path / "kv") as driver:
+        assert driver.run("2", "c", tokens, SAMPLED).generated == twin.generated
+
+
+def test_a_turn_that_is_cancelled_before_they_meet_leaves_nothing_behind(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    tokens, twin, per_token = kept(model, tmp_path / "kv")
+    measured(tmp_path / "kv", 1000.0, 1000.0 * per_token)
+    with Driver(model, tmp_path / "kv", prefill_chunk=64) as driver:
+        for number in range(3):
+            driver.submit(f"x{number}", "c", tokens, SAMPLED)
+            driver.client.send(Cancel(TurnId(f"x{number}")))
+            driver.result(f"x{number}")
+        assert driver.run("2", "c", tokens, SAMPLED).generated == twin.generated
