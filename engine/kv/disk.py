@@ -215,10 +215,10 @@ class DiskTier(Protocol):
         """The KV type in which the model kept more than `tokens` tokens of it, if that is another; or ""."""
 
     def heads(self) -> dict[str, Head]: ...
-    def map(self, records: Sequence[DiskRecord]) -> list[npt.NDArray[np.uint8] | None]:
+    def map(self, records: Sequence[DiskRecord], choose: bool = True) -> list[npt.NDArray[np.uint8] | None]:
         """uint8 [record bytes] of each page straight from its file, read-only; None: it has to be read into memory.
 
-        Not to be touched before a `read` of it has succeeded.
+        `choose`: also where that has been faster. Not to be touched before a `read` of it has succeeded.
         """
 
     def read(self, requests: Sequence[ReadRequest]) -> ReadTicket: ...

@@ -51,7 +51,7 @@ class Remapping:
         if len(found) * self._pool.stride < max(1, worth_bytes):
             return
         requests = []
-        for (node, record), view in zip(found, self._disk.map([record for _, record in found]), strict=True):
+        for (node, record), view in zip(found, self._disk.map([record for _, record in found], False), strict=True):
             if view is not None:
                 buffer = self._pool.adopt(view[record.place.payload :])
                 node.refs += 1

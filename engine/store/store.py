@@ -189,8 +189,8 @@ class KvStore:
 
     # --- reading ---
 
-    def map(self, records: Sequence[DiskRecord]) -> list[npt.NDArray[np.uint8] | None]:
-        if not can_map() or not self._ways.choose_map(sum(record.bytes for record in records)):
+    def map(self, records: Sequence[DiskRecord], choose: bool = True) -> list[npt.NDArray[np.uint8] | None]:
+        if not can_map() or (choose and not self._ways.choose_map(sum(record.bytes for record in records))):
             return [None] * len(records)
         return map_records(self._segments.duplicate, records)
 
