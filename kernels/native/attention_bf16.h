@@ -2,7 +2,7 @@
 // over ascending pairs, whatever the number of queries.
 #pragma once
 #include "attention_tiles.h"
-#include "tile_avx512.h"
+#include "lanes.h"
 
 PK_BEGIN
 PK_INLINE __m256i to_bf16(vf x) { return (__m256i)_mm512_cvtneps_pbh(x); }

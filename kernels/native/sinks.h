@@ -1,0 +1,166 @@
+// What a walk hands its blocks to: one sink multiplies them with the activations of some tokens, one stores a tile, one
+// does both. The order of the sums stands in linear_quant.cpp.
+#pragma once
+#include "walks.h"
+
+PK_BEGIN
+PK_INLINE Strip rows_from(const Strip& s, int row) { return Strip{s.data + row * s.stride, s.stride}; }
+
+// The matrix is read in order three strips ahead of the multiplication, into L2: L1 has too few miss buffers. The
+// first lines of the rows that come next go to L1; from there on the hardware follows each row by itself.
+PK_INLINE void prefetch_ahead(const Strip& s, int block, int block_bytes) {
+    const uint8_t* ahead = s.data + 3 * kStripRows * s.stride + (size_t)block * block_bytes * W;
+    for (int at = 0; at < block_bytes * W; at += 64) __builtin_prefetch(ahead + at, 0, 2);
+    if (block >= W / 2) return;
+    const uint8_t* row = s.data + (size_t)(W + 2 * block) * s.stride;
+    for (int i = 0; i < 2; i++, row += s.stride) {
+        __builtin_prefetch(row, 0, 3);
+        __builtin_prefetch(row + 64, 0, 3);
+    }
+}
+
+// start + products of COUNT vectors of bytes up to MOST with the dwords at a, `step` bytes apart.
+template <ByteKind KIND, int MOST, int COUNT>
+PK_INLINE vi idots(vi start, const vi* w, const int8_t* a, int step) {
+#if defined(PK_PAIRS)
+    constexpr int kRun = kPairsAtOnce<MOST> < COUNT ? kPairsAtOnce<MOST> : COUNT;
+    each<COUNT / kRun>(PK_EACH(run) {
+        vi pairs = ipairs<KIND>(w[kRun * run], broadcast4(a + kRun * run * step));
+        each<kRun - 1>(PK_EACH(i) {
+            constexpr int j = kRun * run + i + 1;
+            pairs = iadd16(pairs, ipairs<KIND>(w[j], broadcast4(a + j * step)));
+        });
+        start = iadd(start, isum_pairs(pairs));
+    });
+    return start;
+#else
+    if constexpr (COUNT < 8) {
+        each<COUNT>(PK_EACH(j) { start = idot<KIND>(start, w[j], broadcast4(a + j * step)); });
+        return start;
+    } else {
+        vi odd = iset(0);
+        each<COUNT / 2>(PK_EACH(i) {
+            start = idot<KIND>(start, w[2 * i], broadcast4(a + 2 * i * step));
+            odd = idot<KIND>(odd, w[2 * i + 1], broadcast4(a + (2 * i + 1) * step));
+        });
+        return iadd(start, odd);
+    }
+#endif
+}
+
+template <int N, class Walk>
+struct DotSink {
+    Strip strip;
+    const int8_t* data;
+    const float* meta;
+    const float* halves;
+    vf sums[N];
+    DotSink(const Strip& rows, const QuantGroup& group)
+        : strip(rows), data(group.data), meta(group.meta), halves(group.halves) {
+        each<N>(PK_EACH(i) { sums[i] = vzero(); });
+    }
+    PK_INLINE_MEMBER void take(int b, const Block& block) {
+        prefetch_ahead(strip, b, Walk::kBytes);
+        const int8_t* a = data + (size_t)b * kBlock * N;
+        const float* scales = meta + (size_t)b * 4 * N;
+        if constexpr (Walk::kHalves) take_halves(block, a, scales, halves + (size_t)b * 4 * N);
+        else take_whole(block, a, scales);
+    }
+    PK_INLINE_MEMBER void take_whole(const Block& block, const int8_t* a, const float* scales) {
+        each<N>(PK_EACH(i) {
+            const vi start = zero_point<Walk::kKind>(scales, N, i);
+            const vi dots = idots<Walk::kKind, Walk::kMost, 8>(start, block.w, a + 4 * i, 4 * N);
+            sums[i] = vfma(vmul(ifloat(dots), vset(scales[i])), block.d, sums[i]);
+            if constexpr (Walk::kKind == kUnsignedMin) sums[i] = vfma(vset(scales[N + i]), block.m, sums[i]);
+        });
+    }
+    PK_INLINE_MEMBER void take_halves(const Block& block, const int8_t* a, const float* scales, const float* offsets) {
+        each<N>(PK_EACH(i) {
+            const vi zero = zero_of_half<Walk::kZero>(offsets + i), zero2 = zero_of_half<Walk::kZero>(offsets + N + i);
+            const vi first = idots<kUnsignedMin, Walk::kMost, 4>(zero, block.w, a + 4 * i, 4 * N);
+            const vi second = idots<kUnsignedMin, Walk::kMost, 4>(zero2, block.w + 4, a + 4 * (4 * N + i), 4 * N);
+            const vf pair = vfma(ifloat(second), block.d2, vmul(ifloat(first), block.d));
+            sums[i] = vfma(pair, vset(scales[i]), sums[i]);
+            if constexpr (Walk::kKind == kUnsignedMin) {
+                sums[i] = vfma(vset(offsets[2 * N + i]), block.m, sums[i]);
+                sums[i] = vfma(vset(offsets[3 * N + i]), block.m2, sums[i]);
+            }
+        });
+    }
+    PK_INLINE_MEMBER void put(Results results, int row) const {
+        each<N>(PK_EACH(i) { vstore(results[i] + row, sums[i]); });
+    }
+};
+
+// `tile` begins with the strip's first row.
+template <class Walk>
+struct TileSink {
+    Strip strip;
+    Tile tile;
+    TileSink(const Strip& rows, const Tile& whole, int row)
+        : strip(rows), tile{whole.q + 4 * row, whole.d + row, whole.m + row} {}
+    PK_INLINE_MEMBER void take(int b, const Block& block) {
+        prefetch_ahead(strip, b, Walk::kBytes);
+        store(b, block);
+    }
+    PK_INLINE_MEMBER void store(int b, const Block& block) {
+        constexpr bool kMoved = Walk::kHalves && Walk::kKind != kUnsignedMin;
+        each<8>(PK_EACH(j) {
+            vi w = block.w[j];
+            if constexpr (kMoved) w = iadd8(w, iset8(kByteZero - Walk::kZero));
+            istore(tile.q + (size_t)512 * b + 64 * j, w);
+        });
+        float* d = tile.d + (Walk::kHalves ? 32 : 16) * (size_t)b;
+        float* m = tile.m + (Walk::kHalves ? 32 : 16) * (size_t)b;
+        vstore(d, block.d);
+        if constexpr (Walk::kHalves) vstore(d + 16, block.d2);
+        if constexpr (Walk::kKind == kUnsignedMin) vstore(m, block.m);
+        if constexpr (Walk::kHalves && Walk::kKind == kUnsignedMin) vstore(m + 16, block.m2);
+    }
+};
+
+// Both at once: the bytes are in registers anyway.
+template <int N, class Walk>
+struct FirstSink {
+    DotSink<N, Walk> dots;
+    TileSink<Walk> tiles;
+    PK_INLINE_MEMBER void take(int b, const Block& block) {
+        tiles.store(b, block);
+        dots.take(b, block);
+    }
+};
+
+template <class Walk>
+static void walk_strip(Strip strip, int blocks, Tile tile) {
+    for (int row = 0; row < kStripRows; row += W) {
+        const Strip rows = rows_from(strip, row);
+        TileSink<Walk> sink(rows, tile, row);
+        Walk::walk(rows, blocks, sink);
+    }
+}
+
+template <int N, class Walk>
+static void dot_strip(Strip strip, int blocks, const QuantGroup& group, Results results) {
+    for (int row = 0; row < kStripRows; row += W) {
+        const Strip rows = rows_from(strip, row);
+        DotSink<N, Walk> sink(rows, group);
+        Walk::walk(rows, blocks, sink);
+        sink.put(results, row);
+    }
+}
+
+template <class Walk>
+static void first_tokens(Strip strip, int blocks, const QuantGroup& group, Tile tile, Results results) {
+    for (int row = 0; row < kStripRows; row += W) {
+        const Strip rows = rows_from(strip, row);
+        FirstSink<kGroupTokens, Walk> sink{DotSink<kGroupTokens, Walk>(rows, group), TileSink<Walk>(rows, tile, row)};
+        Walk::walk(rows, blocks, sink);
+        sink.dots.put(results, row);
+    }
+}
+
+template <class Walk>
+static constexpr DotStrip few_tokens[kGroupTokens] = {
+    dot_strip<1, Walk>, dot_strip<2, Walk>, dot_strip<3, Walk>, dot_strip<4, Walk>,
+    dot_strip<5, Walk>, dot_strip<6, Walk>, dot_strip<7, Walk>, dot_strip<8, Walk>};
+PK_END
