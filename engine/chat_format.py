@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from datetime import date as Date
 
 from engine.chat_reasoning import OPEN, Mark, ReplyStream, marks_of
-from engine.chat_sources import chat_templates, fallback_template
+from engine.chat_sources import REASONING_VARIABLES, chat_templates, fallback_template, reasoning_choices
 from engine.chat_template import CLOCK, ChatTemplate, Message
 from engine.gguf import GgufFile
+from engine.messages import Reasoning
 from engine.tokenizer import Tokenizer
 
 _SYSTEM = "Qzsystemzq"
@@ -59,7 +60,7 @@ class ChatFormat:
 
     segments: the text form. append_only: whether the template's own renderings agree with it for up to three
     turns. end_of_turn: the token that closes an answer, None where there is none. marks: how the model sets reasoning
-    apart, none where it does not reason. warnings: for the reader.
+    apart, none where it does not reason. reasoning_choices: those the template takes. warnings: for the reader.
     `redated`: the same format with another date; None where the template shows none.
     """
 
@@ -71,6 +72,7 @@ class ChatFormat:
         warnings: tuple[str, ...],
         marks: tuple[Mark, ...] = (),
         redated: Callable[[Date], ChatFormat] | None = None,
+        reasoning_choices: tuple[Reasoning, ...] = (),
     ) -> None:
         self.segments = segments
         self.append_only = append_only
@@ -78,6 +80,7 @@ class ChatFormat:
         self._tokenizer = tokenizer
         self.marks = marks
         self._redated = redated
+        self.reasoning_choices = reasoning_choices
         self._open = self._with_bos(self._template_ids(segments.open, continues=False))
         self._first = self._template_ids(segments.first_user_open)
         self._first_alone = self._with_bos(self._template_ids(segments.first_user_open_alone, continues=False))
@@ -93,18 +96,22 @@ class ChatFormat:
         tokenizer: Tokenizer,
         *,
         date: Date = UNDATED,
-        enable_thinking: bool | None = None,
+        reasoning: Reasoning = "auto",
         variant: str = "default",
     ) -> ChatFormat:
         """Never fails: where the file has no template or it cannot be used, a built-in one and a warning.
 
         date: shown by templates that ask for today's; it belongs to the conversation or document prefix.
-        enable_thinking: reasoning on or off for templates that can switch it, None leaves it to them.
+        reasoning: what the template does not take is left to it, as "auto" is.
         variant: one of engine.chat_sources.chat_templates.
         """
         sources = chat_templates(gguf)
         source = sources.get(variant) or sources.get("default")
-        return _format(source, tokenizer, _variables(tokenizer, enable_thinking), date)
+        chosen, variables = REASONING_VARIABLES.get(reasoning), _variables(tokenizer)
+        choices = reasoning_choices(source, variables, date)
+        if chosen is not None and reasoning in choices:
+            variables |= dict([chosen])
+        return _format(source, tokenizer, variables, date, choices)
 
     def dated(self, date: Date) -> ChatFormat:
         """The format of a conversation that began on `date`; itself where the template does not ask for the date."""
@@ -162,14 +169,20 @@ class ChatFormat:
         return [bos, *ids] if missing and bos is not None else ids
 
 
-def _format(source: str | None, tokenizer: Tokenizer, variables: Mapping[str, object], date: Date) -> ChatFormat:
+def _format(
+    source: str | None,
+    tokenizer: Tokenizer,
+    variables: Mapping[str, object],
+    date: Date,
+    choices: tuple[Reasoning, ...] = (),
+) -> ChatFormat:
     if source is None:
         reason = "The model file has no chat template"
     else:
-        redated = (lambda other: _format(source, tokenizer, variables, other)) if CLOCK in source else None
+        redated = (lambda other: _format(source, tokenizer, variables, other, choices)) if CLOCK in source else None
         try:
             found, marks = _probed(ChatTemplate(source, date, variables)), marks_of(tokenizer, source)
-            return ChatFormat(*found, tokenizer, (), marks, redated)
+            return ChatFormat(*found, tokenizer, (), marks, redated, choices)
         except Exception as error:  # the template is code of others: whatever it raises is its failure
             reason = f"The chat template of the model file cannot be used ({_short(error)})"
     warning = f"{reason}; a built-in format is used and answers may be worse."
@@ -184,12 +197,9 @@ def _behind_end(ids: list[int], ends: set[int]) -> list[int]:
     return ids[position + 1 :]
 
 
-def _variables(tokenizer: Tokenizer, enable_thinking: bool | None) -> dict[str, object]:
+def _variables(tokenizer: Tokenizer) -> dict[str, object]:
     names = {"bos_token": tokenizer.bos, "eos_token": tokenizer.eos}
-    texts: dict[str, object] = {
-        name: "" if token is None else tokenizer.token_text(token) for name, token in names.items()
-    }
-    return texts if enable_thinking is None else texts | {"enable_thinking": enable_thinking}
+    return {name: "" if token is None else tokenizer.token_text(token) for name, token in names.items()}
 
 
 def _short(error: Exception) -> str:

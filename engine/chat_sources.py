@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date as Date
+from types import MappingProxyType
 
+from engine.chat_template import ChatTemplate
 from engine.gguf import GgufFile
+from engine.messages import Reasoning
 from engine.tokenizer import Tokenizer
 
 _KEY = "tokenizer.chat_template"
@@ -55,10 +59,35 @@ def chat_templates(gguf: GgufFile) -> Mapping[str, str]:
     return found
 
 
-def switches_reasoning(gguf: GgufFile, variant: str = "default") -> bool:
-    """Whether the template asks for `enable_thinking`, the variable by which templates turn reasoning on and off."""
-    sources = chat_templates(gguf)
-    return "enable_thinking" in (sources.get(variant) or sources.get("default") or "")
+# Variables by which templates turn reasoning on and off (Qwen 3, GLM), or say how much there is to be (gpt-oss).
+REASONING_VARIABLES: Mapping[Reasoning, tuple[str, object]] = MappingProxyType(
+    {
+        "on": ("enable_thinking", True),
+        "off": ("enable_thinking", False),
+        "low": ("reasoning_effort", "low"),
+        "medium": ("reasoning_effort", "medium"),
+        "high": ("reasoning_effort", "high"),
+    }
+)
+
+
+def reasoning_choices(source: str | None, variables: Mapping[str, object], date: Date) -> tuple[Reasoning, ...]:
+    """Those whose variable the template names and with which it renders: some know other levels."""
+    return tuple(
+        choice
+        for choice, (name, value) in REASONING_VARIABLES.items()
+        if source is not None and name in source and _renders(source, {**variables, name: value}, date)
+    )
+
+
+def _renders(source: str, variables: Mapping[str, object], date: Date) -> bool:
+    for content in ("q", [{"type": "text", "text": "q"}]):
+        try:
+            ChatTemplate(source, date, variables).render([{"role": "user", "content": content}])
+        except Exception:  # whatever the template, code of others, raises
+            continue
+        return True
+    return False
 
 
 def fallback_template(tokenizer: Tokenizer) -> str:

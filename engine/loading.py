@@ -6,13 +6,12 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from engine.backends.choice import open_backend
 from engine.chat_format import ChatFormat
-from engine.chat_sources import chat_templates, switches_reasoning
+from engine.chat_sources import chat_templates
 from engine.gguf import GgufFile
 from engine.kv.fingerprint import fingerprint
 from engine.kv.layout import PageLayout
@@ -26,7 +25,6 @@ from engine.tokenizer import Tokenizer
 
 # A default context may take this share of the memory that is free; the reader can ask for more.
 _KV_SHARE = 0.5
-_THINKING = MappingProxyType({"on": True, "off": False})
 
 
 @dataclass(frozen=True)
@@ -65,14 +63,13 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
         on_stage("reading the tokenizer")
         with _collector_at_rest():
             tokenizer = Tokenizer.from_gguf(gguf)
-        chat = ChatFormat.from_gguf(
-            gguf, tokenizer, enable_thinking=_THINKING.get(settings.reasoning), variant=settings.chat_template
-        )
+        chat = ChatFormat.from_gguf(gguf, tokenizer, reasoning=settings.reasoning, variant=settings.chat_template)
         on_stage("mapping the weights")
         opened = open_backend(gguf, spec, layout, settings, settings.threads or physical_cores())
         print_ = fingerprint(gguf, spec, layout)
         context, warnings = _context(spec, layout, settings)
         info = _info(settings, path, spec, layout, gguf, print_, context, opened.devices, now_ms() - started)
+        info = replace(info, reasoning_choices=chat.reasoning_choices)
     except BaseException:
         gguf.close()
         raise
@@ -104,9 +101,7 @@ def physical_cores() -> int:
 def _context(spec: ModelSpec, layout: PageLayout, settings: EngineSettings) -> tuple[int, tuple[str, ...]]:
     """The context to run with: what was asked for, at most the model's own, by default also what memory allows."""
     if settings.context:
-        if settings.context <= spec.context:
-            return settings.context, ()
-        return spec.context, (f"The model was made for {spec.context:,} tokens; the context is set to that.",)
+        return spec.within(settings.context)
     import psutil
 
     affordable = int(psutil.virtual_memory().available * _KV_SHARE) // layout.bytes_per_token
@@ -158,6 +153,5 @@ def _info(
         fingerprint=print_.hex(),
         load_ms=load_ms,
         templates=tuple(sorted(chat_templates(gguf))),
-        switches_reasoning=switches_reasoning(gguf, settings.chat_template),
         reasoning=settings.reasoning,
     )

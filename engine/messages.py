@@ -20,7 +20,7 @@ TurnId = NewType("TurnId", str)
 
 KvType = Literal["f32", "f16", "bf16", "q8", "q4"]
 BackendName = Literal["cpu", "reference", "gpu", "fake"]
-Reasoning = Literal["auto", "on", "off"]
+Reasoning = Literal["auto", "on", "off", "low", "medium", "high"]
 FinishReason = Literal["stop", "stop_string", "length", "context", "cancelled"]
 StateTier = Literal["memory", "disk", "none"]
 
@@ -78,7 +78,7 @@ class EngineSettings:
 
     Placement, in llama.cpp's words: `gpu_layers` of the last layers go to the GPU, experts stay back by `cpu_moe`
     (all) or `n_cpu_moe` (of so many first layers), `tensor_overrides` are rules REGEX=DEVICE. Backend "fake": a
-    stand-in for a GPU, slow, for trying plans. `reasoning`: on or off for templates that can switch it.
+    stand-in for a GPU, slow, for trying plans. `reasoning`: on, off or how much, for templates that take it.
     `chat_template`: the name of one of the file's templates.
     """
 
@@ -273,8 +273,8 @@ class ModelLoading:
 @dataclass(frozen=True)
 class ModelLoaded:
     """`devices`: one line per device as shown in the status bar; `kv_bytes_per_token` over all layers. `templates`:
-    names of the file's chat templates; `switches_reasoning`: the one in use can turn reasoning on and off;
-    `reasoning`: as it was loaded.
+    names of the file's chat templates; `reasoning_choices`: what the one in use takes, nothing where it
+    has no switch; `reasoning`: as it was loaded.
     """
 
     path: Path
@@ -288,7 +288,7 @@ class ModelLoaded:
     fingerprint: str
     load_ms: float
     templates: tuple[str, ...] = ()
-    switches_reasoning: bool = False
+    reasoning_choices: tuple[Reasoning, ...] = ()
     reasoning: Reasoning = "auto"
 
 

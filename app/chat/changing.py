@@ -10,7 +10,7 @@ from app.chat.panel import ChatPanel
 from app.core.lookups import Scope
 from app.core.records import Conversation, Mode
 from app.services import Services
-from engine.messages import ConversationId
+from engine.messages import ConversationId, Reasoning
 
 
 class Changing(QObject):
@@ -31,9 +31,9 @@ class Changing(QObject):
         panel.header.removed.connect(self.detach)
         panel.header.scope_removed.connect(lambda: self.set_scope(None))
 
-    def set_reasoning(self, on: bool) -> None:
+    def set_reasoning(self, wanted: Reasoning) -> None:
         """Where that cannot be the switch goes back to what is loaded."""
-        self._services.tasks.write(lambda: self._workspace.reloads.set_reasoning(on), None, self._reasoning_failed)
+        self._services.tasks.write(lambda: self._workspace.reloads.set_reasoning(wanted), None, self._reasoning_failed)
 
     def _reasoning_failed(self, error: Exception) -> None:
         self._panel.show_failure(error)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.scope import ScopeChip
 from app.chat.words import shown_title
@@ -15,10 +15,10 @@ from app.core.records import Conversation, Mode
 from app.widgets.elided import ElidedLabel
 from app.widgets.flow import FlowLayout
 from app.widgets.theme import Theme
-from engine.messages import ModelLoaded
+from engine.messages import ModelLoaded, Reasoning
 
 NARROW = 520
-REASONING_WIDTH = 110
+REASONING_WIDTH = 150
 _MODES: tuple[tuple[Mode, str, str], ...] = (
     ("auto", "Auto", "Whole documents where they fit the context, passages otherwise"),
     ("whole", "Whole", "Read the documents completely, once"),
@@ -82,22 +82,38 @@ class ModeSwitch(QWidget):
 
 
 class ReasoningSwitch(QToolButton):
-    """There only where the loaded model can switch it. Signals: chosen (argument: on)."""
+    """There only where the loaded model takes it: a button for on and off, a menu for how much. Signals: chosen
+    (argument: Reasoning)."""
 
-    chosen = Signal(bool)
+    chosen = Signal(str)
 
     def __init__(self) -> None:
         super().__init__(text="Reasoning", checkable=True)
         self.setProperty("kind", "segment")
         self.setToolTip("Whether the model reasons before it answers; it is loaded again, what it has read is kept")
-        self.clicked.connect(self.chosen)
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.clicked.connect(lambda on: self.chosen.emit("on" if on else "off"))
         self.hide()
 
     def show_model(self, model: ModelLoaded) -> None:
         """Left to the template, a model that can reason does."""
-        self.setVisible(model.switches_reasoning)
-        self.setChecked(model.reasoning != "off")
-        self.setAccessibleName(f"Reasoning before answers: {'on' if self.isChecked() else 'off'}")
+        self.setVisible(bool(model.reasoning_choices))
+        levels = [choice for choice in model.reasoning_choices if choice not in ("on", "off")]
+        now = model.reasoning if model.reasoning in model.reasoning_choices else "auto"
+        self.setText(f"Reasoning: {now}" if levels else "Reasoning")
+        self.setMenu(self._menu(("auto", *model.reasoning_choices), now) if levels else None)
+        self.setCheckable(not levels)
+        self.setChecked(now != "off")
+        shown = now if levels else "on" if self.isChecked() else "off"
+        self.setAccessibleName(f"Reasoning before answers: {shown}")
+
+    def _menu(self, choices: Sequence[Reasoning], now: Reasoning) -> QMenu:
+        menu = QMenu(self)
+        for choice in choices:
+            action = menu.addAction(choice.capitalize(), lambda choice=choice: self.chosen.emit(choice))
+            action.setCheckable(True)
+            action.setChecked(choice == now)
+        return menu
 
 
 class Header(QWidget):

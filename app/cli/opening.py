@@ -15,14 +15,16 @@ from rag.types import Document
 
 
 def check_model_choices(loaded: ModelLoaded, template: str | None, reasoning: str | None) -> None:
-    """Raises UserError where the model has no such template, or no reasoning that can be switched."""
+    """Raises UserError where the model has no such template, or does not take this reasoning."""
     if template is not None and template not in (loaded.templates or ("default",)):
         names = ", ".join(loaded.templates) or "none"
         why = f"The chat templates of {loaded.name}: {names}."
         raise UserError(f"There is no chat template {template!r}.", why, "Name one of them, or leave --template out.")
-    if reasoning is not None and not loaded.switches_reasoning:
-        why = f"The chat template of {loaded.name} has no switch for it."
-        raise UserError("Reasoning cannot be switched.", why, "Leave --reasoning out, or choose another model.")
+    if reasoning is not None and reasoning not in loaded.reasoning_choices:
+        choices = ", ".join(loaded.reasoning_choices)
+        takes = f"takes: {choices}" if choices else "has no switch for it"
+        why = f"The chat template of {loaded.name} {takes}."
+        raise UserError("Reasoning cannot be switched.", why, "Leave --reasoning out, or choose what the model takes.")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from app.cli.parser_models import add_bench, add_model
 if TYPE_CHECKING:
     from app.cli.arguments import Commands
 
+REASONING = ("on", "off", "low", "medium", "high")
 MODES = (
     "whole: read all at once; retrieve: look passages up; survey: read all of it part by part, with notes; "
     "default: auto"
@@ -57,7 +58,7 @@ def _add_ask(commands: Commands) -> None:
     )  # fmt: skip
     ask.add_argument("--limit-citations", action="store_true", help="no number without a passage can be written")
     ask.add_argument("--edit", type=POSITIVE, metavar="N", help="instead of message N and all that follows it")
-    ask.add_argument("--reasoning", choices=("on", "off"), help="for models that can switch it; default: as they like")
+    ask.add_argument("--reasoning", choices=REASONING, help="what the model takes; default: as it likes")
     ask.add_argument("--template", metavar="NAME", help="another of the model file's chat templates")
     ask.add_argument("--max-tokens", type=POSITIVE, metavar="N", help="length of the answer")
     _add_sampling_options(ask)

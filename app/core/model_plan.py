@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +30,17 @@ class PlanWish:
 def plan_file(path: Path, wish: PlanWish) -> PlanReport:
     """Raises EngineError for a file that cannot be used."""
     with GgufFile.open(path) as file:
-        spec = spec_from_gguf(file)
+        spec = spec_from_gguf(file, wish.settings.context)
         check_tensors(file, spec)
         tensors = tuple(file.tensors.values())
     settings = wish.settings
     layout = PageLayout.for_spec(spec, settings.kv_type_k, settings.kv_type_v)
-    context, batch = settings.context or spec.context, settings.prefill_chunk
+    (context, warnings), batch = spec.within(settings.context), settings.prefill_chunk
     if wish.gpu_bytes:
-        return fit_plan(spec, tensors, layout, wish.gpu_bytes, context, batch, wish.options)
-    return report_plan(spec, tensors, layout, make_plan(spec, tensors, wish.options), context, batch)
+        report = fit_plan(spec, tensors, layout, wish.gpu_bytes, context, batch, wish.options)
+    else:
+        report = report_plan(spec, tensors, layout, make_plan(spec, tensors, wish.options), context, batch)
+    return replace(report, plan=replace(report.plan, warnings=(*report.plan.warnings, *warnings)))
 
 
 def plan_json(report: PlanReport) -> dict[str, Any]:

@@ -28,12 +28,11 @@ class Reloads:
         self._turns = turns
         self._load = load
 
-    def set_reasoning(self, on: bool) -> None:
+    def set_reasoning(self, wanted: Reasoning) -> None:
         """For all later answers. Raises UserError while one is written."""
         if self._turns.running():
             why = "An answer is being written, and the model has to be loaded again."
             raise UserError("Reasoning cannot be switched now.", why, "Wait for the answer, or stop it.")
-        wanted: Reasoning = "on" if on else "off"
         self._settings.change(lambda s: replace(s, engine=replace(s.engine, reasoning=wanted)))
         loaded = self._host.loaded
         self._load(loaded.path if loaded is not None else None)

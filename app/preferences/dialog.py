@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import get_args
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
@@ -26,6 +27,7 @@ from app.preferences.rules import TensorRules
 from app.services import Services
 from app.widgets.cards import button, label
 from app.widgets.theme import ThemeChoice
+from engine.messages import Reasoning
 
 GB = 1 << 30
 APPLY_DELAY_MS = 300
@@ -80,7 +82,7 @@ _PLACEMENT = (
     Number("Layers on the GPU", "gpu_layers", 0, 1 << 16, zero="none", hint="from the last one up"),
     Number("First layers' experts", "n_cpu_moe", 0, 1 << 16, zero="as placed", hint="so many stay on the CPU"),
 )
-REASONING = ("auto", "on", "off")
+REASONING: tuple[str, ...] = get_args(Reasoning)
 KV_TYPES = ("f16", "bf16", "f32", "q8", "q4")
 
 
@@ -163,7 +165,7 @@ class PreferencesDialog(QDialog):
         for name, field, hint in _KV:
             _add_row(form, name, choice_field(KV_TYPES, getattr(engine, field), self._engine_field(field)), hint)
         reasoning = choice_field(REASONING, engine.reasoning, self._engine_field("reasoning"))
-        _add_row(form, "Reasoning", reasoning, "before answers, for models that can switch it")
+        _add_row(form, "Reasoning", reasoning, "before answers: on or off, or how much, as the model takes it")
         templates = self._templates()
         if len(templates) > 1:
             template = choice_field(templates, engine.chat_template, self._engine_field("chat_template"))

@@ -162,3 +162,9 @@ class ModelSpec:
     logit_softcap: float = 0.0
     skipped_layers: int = 0
     warnings: tuple[str, ...] = ()
+
+    def within(self, context: int) -> tuple[int, tuple[str, ...]]:
+        """A wanted context (0: the model's own), at most the model's own, with a warning where that is less."""
+        if context <= self.context:
+            return context or self.context, ()
+        return self.context, (f"The model was made for {self.context:,} tokens; the context is set to that.",)

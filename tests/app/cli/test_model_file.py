@@ -40,6 +40,13 @@ def test_experts_stay_where_they_are_told(pagekeep) -> None:
     assert "gpu0" in [part["device"] for part in here["classes"] if part["class"] == "experts"]
 
 
+def test_a_plan_has_no_more_context_than_the_model(pagekeep) -> None:
+    own = pagekeep("model", "plan", GLM, "--json").json
+    more = pagekeep("model", "plan", GLM, "--ctx", own["context"] + 1, "--json").json
+    assert more["context"] == own["context"]
+    assert "was made for" in more["warnings"][-1]
+
+
 def test_wrong_options_are_named(pagekeep) -> None:
     error = pagekeep("model", "plan", GLM, "-ot", "exps=moon", "--json").error
     assert "moon" in error["what"]

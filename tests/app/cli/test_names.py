@@ -123,7 +123,7 @@ def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
 
 
 def test_wide_numbers_of_a_plan_stay_apart(pagekeep) -> None:
-    lines = pagekeep("model", "plan", MODEL, "--ctx", 999_999_999_999).out.splitlines()
+    lines = pagekeep("model", "plan", MODEL, "--batch", 999_999_999_999).out.splitlines()
     assert len(lines[2].split()) == 5
 
 

@@ -56,6 +56,23 @@ def test_it_is_there_where_the_template_can_and_loads_the_model_again(driver: Dr
     driver.until(lambda: not switch.isVisible(), "a model without it has it", 10)
 
 
+def test_how_much_is_chosen_from_a_menu(driver: Driver, tmp_path: Path) -> None:
+    switch, workspace = driver.window.chat.header.reasoning, driver.desktop.workspace
+    driver.use_model(model(tmp_path / "effort", PLAIN + "{{ reasoning_effort | default('medium') }}"))
+    driver.until(switch.isVisible, "it is not offered", 10)
+    assert switch.text() == "Reasoning: auto"
+    choices = {action.text(): action for action in switch.menu().actions()}
+    assert list(choices) == ["Auto", "Low", "Medium", "High"]
+    choices["High"].trigger()
+    driver.until(lambda: switch.text() == "Reasoning: high", "not loaded again", 30)
+    assert workspace.settings.engine.reasoning == "high"
+    assert workspace.engine.model.chat.segments.assistant_open.endswith("high")
+    driver.use_model(model(tmp_path / "switched", SWITCHED))
+    driver.until(lambda: switch.text() == "Reasoning", "the menu stays", 10)
+    assert switch.isChecked()
+    assert switch.menu() is None
+
+
 def test_templates_and_placement_are_preferences(driver: Driver, tmp_path: Path) -> None:
     driver.use_model(model(tmp_path / "switched", SWITCHED))
     workspace = driver.desktop.workspace

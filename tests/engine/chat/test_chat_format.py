@@ -160,10 +160,10 @@ def test_a_template_that_drops_the_system_text_has_no_system_role(tmp_path: Path
 
 
 def test_thinking_switched_off_is_kept_in_every_turn(tmp_path: Path) -> None:
-    chat = format_of(tmp_path, THINKING, enable_thinking=False)
+    chat = format_of(tmp_path, THINKING, reasoning="off")
     assert not chat.append_only
     assert chat.segments.assistant_open.endswith("<think>\n\n</think>\n\n")
-    assert format_of(tmp_path, THINKING, enable_thinking=True).append_only
+    assert format_of(tmp_path, THINKING, reasoning="on").append_only
 
 
 def test_contents_as_lists_of_parts(tmp_path: Path) -> None:

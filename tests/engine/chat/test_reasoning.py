@@ -55,12 +55,31 @@ def test_tags(tmp_path: Path) -> None:
 
 
 def test_reasoning_off_and_reasoning_cut_short(tmp_path: Path) -> None:
-    off = opened(tmp_path, TAGS, QWEN, enable_thinking=False)
+    off = opened(tmp_path, TAGS, QWEN, reasoning="off")
     assert "".join(reply(off, "Yes.")) == "Yes."
     cut = "".join(reply(opened(tmp_path, TAGS, QWEN), "<think>\nHm"))
     assert cut == "<think>\nHm</think>"
     assert split_reasoning(cut) == ("Hm", "")
     assert split_reasoning("Plain <think>x</think>") == ("", "Plain <think>x</think>")
+
+
+EFFORT = "{% if messages[0].role != 'system' %}r={{ reasoning_effort | default('medium') }};{% endif %}"
+
+
+def test_how_much_is_what_the_template_takes(tmp_path: Path) -> None:
+    chat = opened(tmp_path, TAGS, EFFORT + QWEN)
+    assert chat.reasoning_choices == ("on", "off", "low", "medium", "high")
+    assert chat.segments.open.startswith("<|im_start|>")
+    assert chat.segments.first_user_open_alone.startswith("r=medium;")
+    low = opened(tmp_path, TAGS, EFFORT + QWEN, reasoning="low")
+    assert low.segments.first_user_open_alone.startswith("r=low;")
+
+
+def test_levels_that_the_template_refuses_are_not_offered(tmp_path: Path) -> None:
+    two = "{% if reasoning_effort | default('high') != 'high' %}{{ raise_exception('no') }}{% endif %}"
+    chat = opened(tmp_path, TAGS, two + QWEN.replace("enable_thinking", "thinks"), reasoning="low")
+    assert (chat.reasoning_choices, chat.warnings) == (("high",), ())
+    assert opened(tmp_path, TAGS, None).reasoning_choices == ()
 
 
 def test_a_prompt_that_opens_the_reasoning(tmp_path: Path) -> None:
