@@ -125,7 +125,7 @@ class DocumentReader:
 
     def _compute(self, job: Job, sequence: Sequence, slice_tokens: int) -> None:
         start = sequence.num_tokens
-        end = min(job.total, start + slice_tokens)
+        end = min(job.total, self._slice_end(start, slice_tokens))
         sequence.reserve(end - start)
         ids, roles = job.request.tokens.ids[start:end], job.request.tokens.roles[start:end]
         began = now_ms()
@@ -138,6 +138,12 @@ class DocumentReader:
         sequence.commit(ids, roles)
         job.bytes_written += sequence.bytes_queued - before
         job.computed += len(ids)
+
+    def _slice_end(self, start: int, slice_tokens: int) -> int:
+        """Where a page ends, if one does within the slice: what is told as read is then sealed, and survives a kill."""
+        size = self._cache.layout.page_tokens
+        whole = (start + slice_tokens) // size * size
+        return whole if whole > start else start + slice_tokens
 
     def _tell(self, job: Job, sequence: Sequence) -> None:
         left = (job.total - sequence.num_tokens) / self._rates.prefill if self._rates.prefill else 0.0

@@ -50,6 +50,9 @@ def test_every_chat_on_a_document_that_was_read_starts_from_its_pages(driver: Dr
     assert (done.tokens, done.computed, done.label) == (6000, 6000, "A document")
     assert done.seconds > 0
     assert done.bytes_written >= 6000 * driver.loaded.kv_bytes_per_token  # type: ignore[union-attr]
+    told = {event.done for event in driver.events if isinstance(event, DocumentProgress)} - {6000}
+    assert told
+    assert all(done % driver.loaded.page_tokens == 0 for done in told), "what is told is sealed"  # type: ignore[union-attr]
     for seed, chat in enumerate("ab", 20):
         answer = driver.run(chat, chat, DOCUMENT + prompt(9, seed))
         assert answer.reused.memory == 6000
