@@ -78,18 +78,18 @@ class KvCache:
 
     # --- prefixes ---
 
-    def match(
-        self, tokens: Tokens, shifts: tuple[Shift, ...] = (), conversation: str | None = None
-    ) -> PrefixMatch:
+    def match(self, tokens: Tokens, shifts: tuple[Shift, ...] = (), conversation: str | None = None) -> PrefixMatch:
         """The longest computed prefix: memory first, then disk. It may be all of `tokens`. Reads no KV.
 
         `conversation`: whose earlier state tells what was edited; None: any.
         """
         self.poll()
-        if self.disk:
-            self.disk.refresh()
         own = None if conversation is None else cache(lambda: self.conversations.own_keys(conversation))
-        found = self._matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens), own)
+        wanted = *arrays(tokens), salts_of(shifts, self.layout.page_tokens), own
+        found = self._matcher.match(*wanted)
+        # Less than a page is not worth asking whether another process wrote something meanwhile.
+        if self.disk and len(tokens) - found.memory_tokens >= self.layout.page_tokens and self.disk.refresh():
+            found = self._matcher.match(*wanted)
         if found.tokens < len(tokens) or not len(tokens):
             return found
         return replace(found, hidden=self.hiddens.get(found.end_key(self.root)))

@@ -176,8 +176,8 @@ class ReadTicket(Protocol):
 class DiskTier(Protocol):
     """Look-ups are quick and may come from any thread; `done` callbacks arrive on an I/O thread."""
 
-    def refresh(self) -> None:
-        """Takes over what other processes wrote since."""
+    def refresh(self) -> bool:
+        """Takes over what other processes wrote since; whether there was something."""
 
     def find(self, key: Key) -> DiskRecord | None: ...
     def parent(self, key: Key) -> Key | None:

@@ -9,7 +9,6 @@ finds a page by its key also compares the ids.
 
 from __future__ import annotations
 
-from array import array
 from typing import NewType
 
 import numpy as np
@@ -77,7 +76,8 @@ def state_key(prefix: Key) -> Key:
 
 def arrays(tokens: Tokens) -> tuple[Ids, Roles]:
     """(ids int32 [n], roles uint8 [n]) of a token list."""
-    return np.frombuffer(array("i", tokens.ids), np.int32), np.frombuffer(bytes(tokens.roles), np.uint8)
+    ids, roles = tokens.packed
+    return np.frombuffer(ids, np.int32), np.frombuffer(roles, np.uint8)
 
 
 def chain(root: Key, ids: Ids, roles: Roles, page_tokens: int) -> list[Key]:

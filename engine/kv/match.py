@@ -217,8 +217,15 @@ class Matcher:
 
         `chain` stands for the parent in the child's key: what was moved to this place never passes for pure.
         """
-        best, difference = None, None
-        for source, other_ids, other_roles in self._children(parent) if len(ids) else ():
+        best: PartialSource | None = None
+        difference = None
+
+        def enough() -> bool:
+            """What is in memory leaves little of a page to be gained from the disk."""
+            most = min(len(ids), self._page_tokens)
+            return best is not None and (best.tokens == len(best.ids) or most - best.tokens < self._page_tokens // 4)
+
+        for source, other_ids, other_roles in self._children(parent, enough) if len(ids) else ():
             if page_key(chain, other_ids, other_roles) != source.key:
                 continue
             count = common_prefix(ids, roles, other_ids, other_roles)
@@ -230,11 +237,11 @@ class Matcher:
                 best = PartialSource(source, count, other_ids, other_roles)
         return best, difference
 
-    def _children(self, parent: Key) -> Iterator[tuple[Source, Ids, Roles]]:
+    def _children(self, parent: Key, enough: Callable[[], bool]) -> Iterator[tuple[Source, Ids, Roles]]:
         resident = self._tree.children(parent)
         yield from ((node, node.ids, node.roles) for node in resident)
         known = {node.key for node in resident}
-        for record in self._disk.children(parent) if self._disk else ():
+        for record in self._disk.children(parent) if self._disk and not enough() else ():
             tokens = None if record.key in known or self._disk is None else self._disk.tokens_of(record)
             if tokens is not None:
                 yield record, *tokens

@@ -100,8 +100,8 @@ class KvStore:
 
     # --- look-ups ---
 
-    def refresh(self) -> None:
-        self._safely(self._index.refresh, False)
+    def refresh(self) -> bool:
+        return self._safely(self._index.refresh, False)
 
     def find(self, key: Key) -> DiskRecord | None:
         return self._safely(lambda: self._index.find(key), None)
