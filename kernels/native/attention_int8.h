@@ -3,7 +3,7 @@
 // largest of the query and partition; sums of a partition are exact, so their order is free.
 #pragma once
 #include "attention_tiles.h"
-#include "walks.h"
+#include "lanes.h"
 
 PK_BEGIN
 constexpr int kWeightBits = 7;                      // of a plane

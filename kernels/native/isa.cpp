@@ -1,8 +1,25 @@
 #include "isa.h"
 
 #include <stdexcept>
+#if defined(PK_ARM) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 namespace pk {
+
+#if defined(PK_ARM)
+namespace {
+bool has_dot_products() {
+#if defined(__linux__)
+    constexpr unsigned long kDotProducts = 1ul << 20, kHalves = 1ul << 10;  // HWCAP_ASIMDDP, HWCAP_ASIMDHP
+    const unsigned long has = getauxval(AT_HWCAP);
+    return (has & kDotProducts) && (has & kHalves);
+#else
+    return true;  // Apple's processors all have them
+#endif
+}
+}  // namespace
+#endif
 
 std::vector<const KernelTable*> available_levels() {
     std::vector<const KernelTable*> levels;
@@ -16,6 +33,8 @@ std::vector<const KernelTable*> available_levels() {
     if (avx512 && __builtin_cpu_supports("avx512bf16")) levels.push_back(table_avx512bf16());
     if (avx512) levels.push_back(table_avx512());
     if (avx2) levels.push_back(table_avx2());
+#elif defined(PK_ARM)
+    if (has_dot_products()) levels.push_back(table_dotprod());
 #endif
     levels.push_back(table_portable());
     return levels;

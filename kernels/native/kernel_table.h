@@ -44,5 +44,8 @@ const KernelTable* table_avx2();
 const KernelTable* table_avx512();
 const KernelTable* table_avx512bf16();
 #endif
+#if defined(PK_ARM)
+const KernelTable* table_dotprod();
+#endif
 
 }  // namespace pk

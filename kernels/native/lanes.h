@@ -191,6 +191,16 @@ PK_INLINE void load_dwords(const Strip& s, size_t at, vi out[4]) {
     out[3] = high64(b, d);
 }
 
+PK_INLINE vi low_nibbles(vi v) { return iand(v, iset8(15)); }
+PK_INLINE vi high_nibbles(vi v) { return iand(ishr(v, 4), iset8(15)); }
+
+PK_INLINE void split_nibbles(const vi packed[4], vi w[8]) {
+    for (int j = 0; j < 4; j++) {
+        w[j] = low_nibbles(packed[j]);
+        w[j + 4] = high_nibbles(packed[j]);
+    }
+}
+
 // What a block's int32 sums start from, so that bytes count from their zero point.
 template <ByteKind KIND>
 PK_INLINE vi zero_point(const float* meta, int tokens, int token) {

@@ -1,7 +1,7 @@
 // What a walk hands its blocks to: one sink multiplies them with the activations of some tokens, one stores a tile, one
 // does both. The order of the sums stands in linear_quant.cpp.
 #pragma once
-#include "walks.h"
+#include "walks_super.h"
 
 PK_BEGIN
 PK_INLINE Strip rows_from(const Strip& s, int row) { return Strip{s.data + row * s.stride, s.stride}; }

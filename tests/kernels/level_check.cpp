@@ -1,0 +1,90 @@
+// Compares the quantised products of two instruction set levels bit by bit. Both must fuse alike (portable and dotprod, avx2
+// and avxvnni), so that every sum is rounded alike. Prints the types that differ; exit status 1 if any does.
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "../../kernels/native/types.h"
+
+#define PK_DECLARE(level)                                                                                  \
+    namespace pk { namespace level {                                                                       \
+    void quantise(const float* src, size_t stride, int cols, QuantGroup);                                  \
+    size_t quant_scratch(int cols);                                                                        \
+    void linear_quant_strips(const LinearArgs&, int first, int count, uint8_t* scratch);                   \
+    } }
+PK_DECLARE(PK_ONE)
+PK_DECLARE(PK_OTHER)
+
+namespace {
+
+struct Type {
+    int number, elements, bytes;
+    std::vector<int> scales;  // where float16 scales stand in a block
+};
+
+const std::vector<Type> kTypes = {
+    {2, 32, 18, {0}},         {3, 32, 20, {0, 2}},      {6, 32, 22, {0}},       {7, 32, 24, {0, 2}},
+    {8, 32, 34, {0}},         {10, 256, 84, {80, 82}},  {11, 256, 110, {108}},  {12, 256, 144, {0, 2}},
+    {13, 256, 176, {0, 2}},   {14, 256, 210, {208}},    {20, 32, 18, {0}},      {23, 256, 136, {0}},
+    {35, 256, 66, {64}},      {39, 32, 17, {}},         {40, 64, 36, {}},       {21, 256, 110, {0}},
+    {22, 256, 82, {0}},
+};
+
+uint32_t state = 1;
+uint32_t next() {
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+std::vector<uint8_t> weights(const Type& type, int rows, int cols) {
+    std::vector<uint8_t> raw(static_cast<size_t>(rows) * cols / type.elements * type.bytes);
+    for (uint8_t& byte : raw) byte = static_cast<uint8_t>(next());
+    for (size_t block = 0; block < raw.size(); block += type.bytes) {
+        for (int at : type.scales) raw[block + at + 1] = 0x20 | (next() & 0x83);
+        if (type.number == 39) raw[block] = 120;
+        for (int i = 0; i < 4 && type.number == 40; i++) raw[block + i] &= 0x3f;
+    }
+    return raw;
+}
+
+struct Level {
+    decltype(&pk::PK_ONE::quantise) quantise;
+    decltype(&pk::PK_ONE::quant_scratch) scratch;
+    decltype(&pk::PK_ONE::linear_quant_strips) strips;
+};
+
+std::vector<float> product(const Level& level, const Type& type, const std::vector<uint8_t>& raw, int rows, int cols,
+                           int tokens) {
+    std::vector<float> x(static_cast<size_t>(tokens) * cols), out(static_cast<size_t>(tokens) * rows);
+    state = 7;
+    for (float& value : x) value = static_cast<float>(static_cast<int>(next() % 2001) - 1000) * 1e-3f;
+    std::vector<int8_t> data(x.size());
+    std::vector<float> meta(x.size() / 8), halves(x.size() / 8);
+    for (int t = 0; t < tokens; t += pk::kGroupTokens) {
+        const size_t at = static_cast<size_t>(t) * cols;
+        level.quantise(&x[at], cols, cols, {&data[at], &meta[at / 8], &halves[at / 8], std::min(8, tokens - t)});
+    }
+    const pk::TensorView view = {raw.data(), type.number, rows, cols, static_cast<size_t>(cols) / type.elements * type.bytes};
+    const pk::LinearArgs args = {view, x.data(), static_cast<size_t>(cols), data.data(), meta.data(), halves.data(),
+                                 out.data(), static_cast<size_t>(rows), nullptr, 1.0f, false, tokens};
+    std::vector<uint8_t> scratch(level.scratch(cols));
+    level.strips(args, 0, (rows + pk::kStripRows - 1) / pk::kStripRows, scratch.data());
+    return out;
+}
+
+}  // namespace
+
+int main() {
+    const Level one = {pk::PK_ONE::quantise, pk::PK_ONE::quant_scratch, pk::PK_ONE::linear_quant_strips};
+    const Level other = {pk::PK_OTHER::quantise, pk::PK_OTHER::quant_scratch, pk::PK_OTHER::linear_quant_strips};
+    int different = 0;
+    for (const Type& type : kTypes)
+        for (int tokens : {1, 3, 8, 21}) {
+            const int rows = 37, cols = 512;
+            const std::vector<uint8_t> raw = weights(type, rows, cols);
+            if (product(one, type, raw, rows, cols, tokens) == product(other, type, raw, rows, cols, tokens)) continue;
+            std::printf("type %d with %d tokens differs\n", type.number, tokens);
+            different++;
+        }
+    return different > 0;
+}
