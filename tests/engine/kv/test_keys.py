@@ -51,3 +51,13 @@ def test_common_prefix_counts_ids_and_roles() -> None:
 def test_token_lists_become_arrays() -> None:
     ids, roles = arrays(Tokens((1, 2, 70000), (0, 1, 0)))
     assert (ids.tolist(), roles.tolist(), ids.dtype, roles.dtype) == ([1, 2, 70000], [0, 1, 0], np.int32, np.uint8)
+
+
+def test_joined_token_lists_pack_like_whole_ones() -> None:
+    first, second = Tokens((1, 70_000, 3), (0, 1, 0)), Tokens.generated([9, 2**31 - 1])
+    whole = Tokens(first.ids + second.ids, first.roles + second.roles)
+    for joined in (first + second, first + Tokens() + second, Tokens() + first + second):
+        assert joined == whole
+        assert joined.packed == whole.packed
+        ids, roles = arrays(joined)
+        assert (ids.tolist(), roles.tolist()) == (list(whole.ids), list(whole.roles))
