@@ -140,7 +140,8 @@ class DocumentReader:
         job.computed += len(ids)
 
     def _slice_end(self, start: int, slice_tokens: int) -> int:
-        """Where a page ends, if one does within the slice: what is told as read is then sealed, and survives a kill."""
+        """Where a page ends, if one does within the slice: what is told as read is sealed then, so that a kill costs
+        only what was not written yet."""
         size = self._cache.layout.page_tokens
         whole = (start + slice_tokens) // size * size
         return whole if whole > start else start + slice_tokens
