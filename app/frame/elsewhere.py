@@ -34,7 +34,7 @@ class Elsewhere(QObject):
 
     def look(self) -> None:
         store = self._services.workspace
-        self._services.tasks.read(lambda: store.conversations.changes_elsewhere(), self._compare)
+        self._services.tasks.read(lambda: store.conversations.changes_elsewhere(), self._compare, _told_already)
 
     def _look_in_sight(self) -> None:
         if self._window.isVisible() and not self._window.isMinimized():
@@ -45,10 +45,14 @@ class Elsewhere(QObject):
         if seen is not None and seen != version:
             self._window.controller.look_again()
             store = self._services.workspace
-            self._services.tasks.read(lambda: store.conversations.list(), self._show)
+            self._services.tasks.read(lambda: store.conversations.list(), self._show, _told_already)
 
     def _show(self, conversations: Sequence[Conversation]) -> None:
         self._window.conversations.show_stored(conversations)
         known = self._window.library.rows.names()
         if any(document not in known for conversation in conversations for document in conversation.document_ids):
             self._window.library.reload()
+
+
+def _told_already(error: Exception) -> None:
+    """Conversations that cannot be read are told where they are listed, not every two seconds."""
