@@ -71,7 +71,7 @@ def _remove(options: Namespace, console: Console, session: Session) -> None:
         session.workspace.documents.trash(int(document.id))
     console.result({"removed": [document.name for document in documents]})
     for document in documents:
-        console.text(f"{document.name} is in the trash; 'pagekeep index add' of its file takes it back as it was.")
+        console.text(f"{document.name} is in the trash. Back again: pagekeep trash restore '{document.name}'")
 
 
 def _make_vectors(session: Session) -> None:
