@@ -88,7 +88,7 @@ class KvCache:
         wanted = *arrays(tokens), salts_of(shifts, self.layout.page_tokens), own
         found = self._matcher.match(*wanted)
         # Less than a page is not worth asking whether another process wrote something meanwhile.
-        if self.disk and len(tokens) - found.memory_tokens >= self.layout.page_tokens and self.disk.refresh():
+        if len(tokens) - found.memory_tokens >= self.layout.page_tokens and self._refresh():
             found = self._matcher.match(*wanted)
         if found.tokens < len(tokens) or not len(tokens):
             return found
@@ -120,7 +120,7 @@ class KvCache:
         sequence.keep_first(sequence.num_tokens)
         if sequence.num_tokens == len(match.ids):
             sequence.hidden = match.hidden
-        self._touch(sequence)
+        self.tree.touch(*sequence.pages)
         return sequence
 
     def begin_restore(self, match: PrefixMatch, front: int = 0) -> Restore:
@@ -150,8 +150,7 @@ class KvCache:
         head.
         """
         self.poll()
-        if self.disk:
-            self.disk.refresh()  # what was evicted by another process has to be written again
+        self._refresh()  # what was evicted by another process has to be written again
         queued = sum(self._writing.write(page, conversation) for page in sequence.pages) + self.anchor(sequence)
         tail = self.sealing.keep_tail(sequence)
         queued += self._writing.write(tail, conversation) if tail else 0
@@ -159,7 +158,7 @@ class KvCache:
         self.conversations.set_head(head)
         if self.disk:
             self.disk.touch(sequence.last_key)
-        self._touch(sequence)
+        self.tree.touch(*sequence.pages)
         sequence.bytes_queued += queued
         self.log.add("info", "save", conversation=conversation, tokens=sequence.num_tokens, bytes=queued)
         return queued
@@ -171,6 +170,7 @@ class KvCache:
 
     def fork(self, source: str, target: str) -> None:
         """Gives `target` the state of `source`; nothing is copied."""
+        self._refresh()
         started, head = time.perf_counter(), self.conversations.heads().get(source)
         if head:
             self.conversations.set_head(head.renamed(target))
@@ -191,6 +191,7 @@ class KvCache:
 
     def report(self, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> StateNumbers:
         """The cache panel's numbers for the conversation's stored history."""
+        self._refresh()
         match = self.match(tokens, shifts, conversation)
         return state_numbers(match, conversation, self.conversations, self.disk, self.pool.stride)
 
@@ -295,6 +296,5 @@ class KvCache:
             restore.free()
             self._abandoned.remove(restore)
 
-    def _touch(self, sequence: Sequence) -> None:
-        for page in sequence.pages:
-            self.tree.touch(page)
+    def _refresh(self) -> bool:
+        return self.disk is not None and self.disk.refresh()

@@ -157,9 +157,12 @@ class PageTree:
             node.parent.refs -= 1
         self._pool.release(node.buffer)
 
-    def touch(self, node: Node) -> None:
-        node.last_used = time.monotonic()
-        node.uses += 1
+    def touch(self, *nodes: Node) -> None:
+        """They are used now."""
+        now = time.monotonic()
+        for node in nodes:
+            node.last_used = now
+            node.uses += 1
 
     def gone(self, key: Key) -> str:
         """Why a node that was here is not, "" if it never was."""

@@ -54,6 +54,7 @@ def test_the_account_is_what_the_process_holds(tmp_path: Path) -> None:
     with Opened(tmp_path) as opened:
         sequence = opened.converse("mine", MINE)
         assert opened.cache.match(MINE).tokens == len(MINE)
+        opened.store.refresh()
         stat = opened.cache.stat()
         assert stat.used_bytes == 9 * opened.cache.pool.stride
         assert stat.used_bytes <= stat.reserved_bytes <= stat.total_bytes
