@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Beside running decodes a prefill slice may take this long, so that their tokens keep flowing.
-_SLICE_MS = 120.0
+SLICE_MS = 120.0
 _SMALLEST_SLICE = 32
 # Alone it may take this long: a step is given up, and repeated, when the reader turns to another conversation.
 _STEP_MS = 1500.0
@@ -24,6 +24,6 @@ class Limits:
 def prefill_slice(tokens_per_second: float, largest: int, *, decoding: bool) -> int:
     """Prompt tokens for one step: what the measured rate (0: unknown yet) does in the time that is fit, `largest` at
     most."""
-    budget, smallest = (_SLICE_MS, _SMALLEST_SLICE) if decoding else (_STEP_MS, _SMALLEST_STEP)
+    budget, smallest = (SLICE_MS, _SMALLEST_SLICE) if decoding else (_STEP_MS, _SMALLEST_STEP)
     affordable = int(tokens_per_second * budget / 1e3) if tokens_per_second else smallest
     return min(largest, max(smallest, affordable))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Rows
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,17 @@ class Backend(Protocol):
     def step(self, batch: StepBatch) -> StepResult: ...
 
     def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]: ...
+
+
+@runtime_checkable
+class ParkingBackend(Backend, Protocol):
+    """One whose steps can wait between two layers while others run: see NativeProgram."""
+
+    def step_parkable(self, batch: StepBatch) -> StepResult: ...
+
+    def resume(self, milliseconds: float = 0.0) -> StepResult: ...
+
+    def drop(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -44,25 +55,53 @@ class Runner:
     """Turns row runs into batches for the backend, of at most `micro_batch` rows each (0: one batch).
 
     Attributes:
-        cancel: uint8[1]; another thread sets it to end the step in progress early.
+        cancel: uint8[1]; another thread sets it to STOP or PARK (kernels/program.py) the step in progress.
     """
 
     def __init__(self, backend: Backend, micro_batch: int = 0) -> None:
         self._backend = backend
         self._micro_batch = micro_batch
+        self._parked: StepBatch | None = None
         self.cancel: npt.NDArray[np.uint8] = np.zeros(1, np.uint8)
 
-    def step(self, runs: Rows[RowRun]) -> StepResult:
-        """One step. `logits` and `hidden` hold the wanted rows of all runs, run after run."""
+    def step(self, runs: Rows[RowRun], *, parkable: bool = False) -> StepResult:
+        """One step. `logits` and `hidden` hold the wanted rows of all runs, run after run. If `parkable` it may come
+        back `parked` and wait for `resume` with the same runs, or for `drop`."""
         results = []
-        for part in _parts(runs, self._micro_batch):
-            results.append(self._backend.step(_batch(part, self.cancel)))
+        parts = _parts(runs, self._micro_batch)
+        for part in parts:
+            results.append(self._step(_batch(part, self.cancel), parkable and len(parts) == 1))
             if not results[-1].completed:
                 return results[-1]
         if len(results) == 1:
             return results[0]
         logits = np.concatenate([result.logits for result in results])
         return StepResult(True, logits, np.concatenate([result.hidden for result in results]))
+
+    def _step(self, batch: StepBatch, parkable: bool) -> StepResult:
+        """A part of a step is never parked: what is before it would have to be kept."""
+        if not parkable or not isinstance(self._backend, ParkingBackend):
+            return self._backend.step(batch)
+        result = self._backend.step_parkable(batch)
+        if result.parked:
+            self._parked = batch
+        return result
+
+    def resume(self, runs: Rows[RowRun], milliseconds: float = 0.0) -> StepResult:
+        """Goes on with the parked step, whose pages may have moved since; parked again after so long (0: never)."""
+        assert isinstance(self._backend, ParkingBackend)
+        assert self._parked is not None, "no step is parked"
+        self._parked.pages[:] = _block_tables(runs)
+        result = self._backend.resume(milliseconds)
+        if not result.parked:
+            self._parked = None
+        return result
+
+    def drop(self) -> None:
+        """The parked step will not be resumed."""
+        if isinstance(self._backend, ParkingBackend):
+            self._backend.drop()
+        self._parked = None
 
     def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Logits [vocabulary] of one final hidden vector [channels]."""

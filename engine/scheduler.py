@@ -26,11 +26,12 @@ from engine.messages import (
     TurnFailed,
     TurnId,
 )
+from engine.parking import Parking
 from engine.row_runs import decode_run, prefill_run
 from engine.runner import RowRun, Runner
 from engine.sampler import sample
 from engine.speculation import Speculation
-from engine.timings import Rates, now_ms
+from engine.timings import Rates
 from engine.turn import Phase, Turn
 
 MAX_RUNNING = 16
@@ -54,6 +55,7 @@ class Scheduler:
         speculation: Speculation | None = None,
     ) -> None:
         self._runner = runner
+        self._parking = Parking(runner)
         self._admission = admission
         self._rates = rates
         self._limits = limits
@@ -105,13 +107,11 @@ class Scheduler:
         """Admits what can start and runs one step. False when there was nothing to compute (yet)."""
         self._admit()
         sampled = self._sample_kept()
-        runs = self._plan()
+        runs = self._parking.choose(self._plan)
         if not runs:
             return sampled
-        started = now_ms()
-        result = self._runner.step([run for _, run in runs])
+        result, spent = self._parking.run(runs, beside=self.running > len(runs))
         if result.completed:
-            spent = now_ms() - started
             self._account(runs, spent)
             sound = {id(turn) for turn, _ in runs if self._admission.sound(turn)}
             self._apply(runs, sound, result.logits, result.hidden, spent)
@@ -125,7 +125,7 @@ class Scheduler:
 
     def _in_order(self, phase: Phase) -> list[Turn]:
         """Turns of a phase: the focused conversation first, then by priority, then by age."""
-        turns = [turn for turn in self._turns.values() if turn.phase is phase]
+        turns = [turn for turn in self._turns.values() if turn.phase is phase and not self._parking.holds(turn)]
         return sorted(turns, key=lambda turn: (not self._focused(turn), not turn.request.priority))
 
     def _focused(self, turn: Turn) -> bool:
@@ -291,4 +291,5 @@ class Scheduler:
 
     def _remove(self, turn: Turn) -> None:
         turn.phase = Phase.DONE
+        self._parking.let_go(turn)
         self._turns.pop(turn.request.turn, None)

@@ -47,6 +47,7 @@ from engine.speculation import Speculation
 from engine.store import KvStore
 from engine.timings import Rates
 from engine.turn import Turn
+from kernels.program import PARK
 
 _IDLE_SECONDS = 0.5
 _STATS_SECONDS = 0.5
@@ -81,9 +82,9 @@ class Service:
         self._unload()
 
     def interrupt(self) -> None:
-        """Ends the step in progress early; called by other threads after they queued a Cancel."""
+        """Parks the step in progress, or ends it; called by other threads after they queued what should not wait."""
         if self.running is not None:
-            self.running.runner.cancel[0] = 1
+            self.running.runner.cancel[0] = PARK
 
     def _patience(self) -> float:
         """Seconds to wait for a command: none while there are turns to run."""

@@ -18,6 +18,7 @@ from kernels.program import Embed, Head, Program, StepBatch, StepResult
 NUMERICS_REVISION = 3
 
 Floats = NDArray[np.float32]
+_COMPLETED, _PARKED = 1, 2  # outcomes of a native step
 
 
 @cache
@@ -57,6 +58,7 @@ class NativeProgram:
         self.threads = threads
         self.isa = isa or default_isa()
         self._token_rows = _smallest_embedding(program)
+        self._parked: tuple[StepBatch, Floats, Floats] | None = None
         self._has_head = any(isinstance(op, Head) for op in program.instructions)
         self._executor = native_module().Executor(
             list(program.widths),
@@ -74,11 +76,32 @@ class NativeProgram:
 
     def step(self, batch: StepBatch) -> StepResult:
         """Run all instructions for the batch. ValueError on wrong dtypes, shapes, positions or pages."""
+        return self._run(batch, parkable=False)
+
+    def step_parkable(self, batch: StepBatch) -> StepResult:
+        """As `step`; PARK lets it wait for `resume`, while other steps run. Until then `batch` names where its pages
+        are: a caller that moves them changes `batch.pages`."""
+        return self._run(batch, parkable=True)
+
+    def resume(self, milliseconds: float = 0.0) -> StepResult:
+        """Go on with the parked step; the result is that of an undisturbed one. After `milliseconds` (0: never) it is
+        parked again. ValueError: there is none."""
+        if self._parked is None:
+            raise ValueError("no step is parked")
+        (batch, logits, hidden), self._parked = self._parked, None
+        return self._result(self._executor.resume(milliseconds), batch, logits, hidden)
+
+    def drop(self) -> None:
+        """Forget the parked step, if there is one."""
+        self._parked = None
+        self._executor.drop()
+
+    def _run(self, batch: StepBatch, parkable: bool) -> StepResult:
         check_batch(batch, self.program, self._token_rows)
         outputs = len(batch.out_rows)
         logits = np.empty((outputs, self.program.vocabulary if self._has_head else 0), np.float32)
         hidden = np.empty((outputs, self.program.channels if self._has_head else 0), np.float32)
-        completed = self._executor.step(
+        outcome = self._executor.step(
             batch.tokens,
             batch.roles,
             batch.seq_rows,
@@ -89,8 +112,15 @@ class NativeProgram:
             batch.cancel,
             logits,
             hidden,
+            parkable,
         )
-        return StepResult(completed, logits, hidden)
+        return self._result(outcome, batch, logits, hidden)
+
+    def _result(self, outcome: int, batch: StepBatch, logits: Floats, hidden: Floats) -> StepResult:
+        parked = outcome == _PARKED
+        if parked:
+            self._parked = batch, logits, hidden  # native code holds pointers into them
+        return StepResult(outcome == _COMPLETED, logits, hidden, parked)
 
     def head(self, hidden: Floats) -> Floats:
         """Logits [R, vocabulary] of hidden vectors [R, channels] that a step returned."""

@@ -310,6 +310,9 @@ class Program:
     owned: tuple[NDArray[np.float32], ...] = field(default=(), repr=False, compare=False)
 
 
+STOP, PARK = 1, 2  # values of StepBatch.cancel
+
+
 @dataclass(frozen=True)
 class StepBatch:
     """Rows of one step, sequence after sequence, each in ascending position.
@@ -317,7 +320,8 @@ class StepBatch:
     tokens int32 [T]; roles uint8 [T]; seq_rows int32 [S+1], rows of sequence s are seq_rows[s]:seq_rows[s+1];
     seq_start int32 [S], position of its first row; pages uint64 [S, max_pages], addresses of page payloads (page p
     holds positions p * page_tokens and on); seq_write uint8 [S], 0 leaves K and V as stored; out_rows int32 [R],
-    rows that want logits; cancel uint8 [1], a nonzero value set by any thread stops the step.
+    rows that want logits; cancel uint8 [1], which any thread may set: STOP ends the step, PARK lets it wait between two
+    phases if it is parkable and ends it otherwise.
     """
 
     tokens: NDArray[np.int32]
@@ -334,9 +338,10 @@ class StepBatch:
 class StepResult:
     """logits float32 [R, vocabulary]; hidden float32 [R, channels] after the output norm.
 
-    Neither is valid unless `completed`.
+    Neither is valid unless `completed`. `parked`: the step waits between two layers and can be resumed.
     """
 
     completed: bool
     logits: NDArray[np.float32]
     hidden: NDArray[np.float32]
+    parked: bool = False

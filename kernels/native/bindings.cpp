@@ -70,9 +70,10 @@ public:
         : executor_(decode(std::move(widths), tensors, layers, ropes, ops, reals, page_tokens, vocabulary, channels),
                     threads, pk::find_level(isa)) {}
 
-    bool step(Array1<int32_t> tokens, Array1<uint8_t> roles, Array1<int32_t> seq_rows, Array1<int32_t> seq_start, Array2<uint64_t> pages,
+    // 0: stopped, 1: completed, 2: parked; then the arrays must live until resume or drop.
+    int step(Array1<int32_t> tokens, Array1<uint8_t> roles, Array1<int32_t> seq_rows, Array1<int32_t> seq_start, Array2<uint64_t> pages,
               Array1<uint8_t> seq_write, Array1<int32_t> out_rows, Array1<uint8_t> cancel, FloatRows logits,
-              FloatRows hidden) {
+             FloatRows hidden, bool parkable) {
         pk::BatchView batch;
         batch.tokens = tokens.data();
         batch.roles = roles.data();
@@ -88,9 +89,17 @@ public:
         batch.cancel = cancel.data();
         batch.logits = logits.data();
         batch.hidden = hidden.data();
+        batch.parkable = parkable;
         nb::gil_scoped_release release;
-        return executor_.step(batch);
+        return static_cast<int>(executor_.step(batch));
     }
+
+    int resume(double milliseconds) {
+        nb::gil_scoped_release release;
+        return static_cast<int>(executor_.resume(milliseconds));
+    }
+
+    void drop() { executor_.drop(); }
 
     void head(FloatRows hidden, FloatRows logits) {
         pk::BatchView batch;
@@ -182,6 +191,8 @@ NB_MODULE(_native, m) {
         .def(nb::init<std::vector<int>, Array2<uint64_t>, Array2<int64_t>, nb::list, Array2<int64_t>, Array2<double>,
                       int, int, int, int, const std::string&>())
         .def("step", &NativeExecutor::step)
+        .def("resume", &NativeExecutor::resume)
+        .def("drop", &NativeExecutor::drop)
         .def("head", &NativeExecutor::head)
         .def("load_buffer", &NativeExecutor::load_buffer)
         .def("read_buffer", &NativeExecutor::read_buffer)

@@ -6,22 +6,9 @@
 namespace pk {
 
 Executor::Executor(ProgramData program, int threads, const KernelTable* kernels)
-    : program_(std::move(program)), kernels_(kernels), pool_(threads), barrier_(threads),
-      phases_(plan_phases(program_, kernels->quantised)), buffers_(program_.widths.size() + 2),
-      scratch_(threads), rope_tables_(program_.ropes.size()), shares_(threads) {
-    for (size_t i = 0; i < program_.widths.size(); i++) buffers_[i].stride = padded(program_.widths[i]);
+    : RunState(program), program_(std::move(program)), kernels_(kernels), pool_(threads), barrier_(threads),
+      phases_(plan_phases(program_, kernels->quantised)), scratch_(threads), parked_(program_), shares_(threads) {
     for (const TensorView& tensor : program_.tensors) halves_ = halves_ || kernels_->halved(tensor.type);
-    buffers_[hidden_buffer(program_)].stride = program_.channels;
-    buffers_[logits_buffer(program_)].stride = program_.vocabulary;
-}
-
-void Executor::reserve(int rows) {
-    if (rows <= reserved_rows_) return;
-    for (size_t i = 0; i < program_.widths.size(); i++)
-        buffers_[i].memory.reserve(buffers_[i].stride * rows * sizeof(float));
-    for (size_t i = 0; i < program_.ropes.size(); i++)
-        rope_tables_[i].reserve(static_cast<size_t>(rows) * program_.ropes[i].dims * sizeof(float));
-    reserved_rows_ = rows;
 }
 
 void Executor::fill(float value) {
@@ -63,7 +50,7 @@ void Executor::index_rows() {
         }
 }
 
-bool Executor::step(const BatchView& batch) {
+Outcome Executor::step(const BatchView& batch) {
     batch_ = batch;
     reserve(batch.rows);
     index_rows();
@@ -71,10 +58,23 @@ bool Executor::step(const BatchView& batch) {
     return run(false);
 }
 
+Outcome Executor::resume(double milliseconds) {
+    using namespace std::chrono;
+    std::swap(static_cast<RunState&>(*this), parked_);
+    has_parked_ = false;
+    if (milliseconds > 0) deadline_ = steady_clock::now() + microseconds(static_cast<int64_t>(milliseconds * 1e3));
+    const Outcome outcome = go_on();
+    deadline_.reset();
+    return outcome;
+}
+
 bool Executor::head(const BatchView& batch) {
     batch_ = batch;
-    return run(true);
+    return run(true) == Outcome::Completed;
 }
+
+// Before any phase but the one that the run began with, so that each run gets on.
+bool Executor::must_park(int next) const { return next != next_ && may_park() && (flag() == kPark || late()); }
 
 int Executor::strips(const Op& op) const {
     return (program_.tensors[op.weight].rows + kStripRows - 1) / kStripRows;
@@ -110,7 +110,7 @@ void Executor::open(Active& active) {
     active.grain = rows ? 1 : grain(active.units, batch_.rows);
 }
 
-bool Executor::run(bool only_head) {
+Outcome Executor::run(bool only_head) {
     buffers_[hidden_buffer(program_)].external = batch_.hidden;
     buffers_[logits_buffer(program_)].external = batch_.logits;
     active_.clear();
@@ -123,12 +123,21 @@ bool Executor::run(bool only_head) {
     }
     place_partials();
     reserve_scratch();
-    stopped_ = false;
     head_only_ = only_head;
-    advance(0);
+    next_ = 0;
+    return go_on();
+}
+
+// Phases from `next_` on.
+Outcome Executor::go_on() {
+    stopped_ = parks_ = false;
+    advance(next_);
     if (cursor_.load() < static_cast<int>(active_.size()))
         pool_.run([](void* self, int thread) { static_cast<Executor*>(self)->work(thread); }, this);
-    return !stopped_;
+    if (!parks_) return stopped_ ? Outcome::Stopped : Outcome::Completed;
+    std::swap(static_cast<RunState&>(*this), parked_);
+    has_parked_ = true;
+    return Outcome::Parked;
 }
 
 void Executor::reserve_scratch() {
@@ -149,14 +158,19 @@ void Executor::reserve_scratch() {
 // Called by one thread while the others wait: runs serial phases and opens the next shared one.
 void Executor::advance(int next) {
     const int end = static_cast<int>(active_.size());
-    for (; next < end && !cancelled(); next++) {
+    for (; next < end && !cancelled() && !parks_; next++) {
+        if (must_park(next)) {
+            parks_ = true;
+            next_ = next;
+            break;
+        }
         Active& active = active_[next];
         open(active);
         if (active.units > 0 && !active.serial) break;
         for (int unit = 0; unit < active.units; unit++) run_unit(active, unit, 0);
     }
-    if (next < end && cancelled()) {
-        stopped_ = true;
+    if (next < end && (parks_ || cancelled())) {
+        stopped_ = !parks_;
         next = end;
     }
     if (next < end) shares_.deal(active_[next].units);
@@ -176,46 +190,6 @@ void Executor::work(int thread) {
             },
             [&] { ahead.fetch(); });
     }
-}
-
-void Executor::add_ahead(const TensorView& weight, int strip, size_t most, Ahead& ahead) const {
-    if (ahead.count == kMostAhead) return;
-    const size_t skipped = static_cast<size_t>(strip) * kStripRows * weight.row_bytes;
-    const size_t left = weight.rows * weight.row_bytes - skipped, bytes = std::min(left, most);
-    ahead.bytes = ahead.count ? std::min(ahead.bytes, bytes) : bytes;
-    ahead.parts[ahead.count++] = weight.data + skipped;
-}
-
-// Where the thread's share of the next matrices begins, if they will be read for few tokens.
-Executor::Ahead Executor::ahead_of(int at, int thread) const {
-    constexpr int kNear = 5;
-    Ahead ahead;
-    const int end = std::min(at + 1 + kNear, static_cast<int>(active_.size()));
-    for (int next = at + 1; next < end && batch_.rows <= kGroupTokens; next++) {
-        const Phase& phase = *active_[next].phase;
-        if (phase.kind == Phase::Linears) {
-            int first = shares_.share(active_[next].units, thread).first, op = 0;
-            while (first >= strips(phase.ops[op])) first -= strips(phase.ops[op++]);
-            add_ahead(program_.tensors[phase.ops[op].weight], first, kWarmBytes, ahead);
-            break;
-        }
-        if (phase.kind == Phase::ExpertClose && active_[at].phase->kind == Phase::ExpertOpen) {
-            for (const ExpertRun& run : pairs_.runs) {
-                const TensorView& weight = program_.tensors[phase.ops[0].index + run.expert];
-                const int units = (weight.rows + kStripRows - 1) / kStripRows;
-                add_ahead(weight, shares_.share(units, thread).first, 3 * kStripRows * weight.row_bytes, ahead);
-            }
-            break;
-        }
-        if (phase.kind == Phase::ExpertOpen) break;
-    }
-    return ahead;
-}
-
-// Into L2.
-void Executor::Ahead::fetch() {
-    for (int line = 0; line < 8 && done < bytes; line++, done += 64)
-        for (int i = 0; i < count; i++) __builtin_prefetch(parts[i] + done, 0, 2);
 }
 
 void Executor::run_units(const Active& active, int thread) {

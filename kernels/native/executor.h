@@ -1,38 +1,18 @@
-// Runs a program for a batch: all phases on one team of threads, units taken from a shared counter.
+// Runs a program for a batch: all phases on one team of threads, a range of units to each, see shares.h.
 #pragma once
-#include <memory>
-#include <utility>
+#include <atomic>
+#include <chrono>
+#include <optional>
 #include <vector>
 
-#include "arena.h"
-#include "experts.h"
-#include "kernel_table.h"
-#include "program.h"
+#include "run_state.h"
 #include "shares.h"
 #include "thread_pool.h"
 
 namespace pk {
 
-struct Buffer {
-    Arena memory;
-    float* external = nullptr;   // hidden and logits live in the caller's arrays
-    size_t stride = 0;
-    Quantised quant;             // rows in groups of 8
-    Quantised singles;           // every row a group of its own
-    float* data() const { return external ? external : reinterpret_cast<float*>(memory.data()); }
-    float* row(int r) const { return data() + static_cast<size_t>(r) * stride; }
-};
-
-// Floats of a row, so that every row starts on a cache line.
-inline size_t padded(size_t width) { return (width + 15) / 16 * 16; }
-
 constexpr size_t kWarmBytes = 64 << 10;   // of the next matrix, asked for while others are still busy
 constexpr int kMostAhead = 16;            // matrices
-
-struct RowRun {              // consecutive rows
-    int row;
-    int rows;
-};
 
 struct RowGroup {            // neighbouring sequences of one row each whose first `parts` partitions are the same pages
     int first;
@@ -40,19 +20,20 @@ struct RowGroup {            // neighbouring sequences of one row each whose fir
     int parts;
 };
 
-struct AttentionPlan {
-    std::vector<AttentionUnit> units;
-    std::vector<AttentionUnit> merges;
-    size_t partials = 0;         // floats
-    size_t scratch = 0;
-};
+enum class Outcome : int { Stopped, Completed, Parked };
+enum CancelFlag : uint8_t { kGoOn, kStop, kPark };  // numbers of kernels/program.py
 
-class Executor {
+class Executor : RunState {
 public:
     Executor(ProgramData program, int threads, const KernelTable* kernels);
-    bool step(const BatchView& batch);
+    // Parked: the flag asked for it. The step keeps its state and goes on with resume(), after any number of other steps;
+    // its batch and the pages in it must stay. One step can be parked; others are stopped instead. After `milliseconds`
+    // (0: never) a resumed step is parked again.
+    Outcome step(const BatchView& batch);
+    Outcome resume(double milliseconds);
+    void drop() { has_parked_ = false; }
     bool head(const BatchView& batch);    // only the output phases, from batch.hidden
-    void reserve(int rows);
+    void reserve(int rows) { RunState::reserve(program_, rows); }
     Buffer& buffer(int index) { return buffers_[index]; }
     const ProgramData& program() const { return program_; }
     const KernelTable& kernels() const { return *kernels_; }
@@ -60,15 +41,9 @@ public:
     void fill(float value);               // all scratch, for tests
 
 private:
-    struct Active {
-        const Phase* phase;
-        int units;
-        int grain;
-        bool serial;
-        AttentionPlan* attention;
-    };
-
-    bool run(bool only_head);
+    Outcome run(bool only_head);
+    Outcome go_on();
+    bool must_park(int next) const;
     void index_rows();
     void activate(const Phase& phase);
     void activate_attention(const Phase& phase);
@@ -127,32 +102,25 @@ private:
     void plan_mla();
     void activate_mla(const Phase& phase);
     void run_mla(const Phase& phase, int unit, int thread);
-    bool cancelled() const { return batch_.cancel && *batch_.cancel; }
+    bool late() const { return deadline_ && std::chrono::steady_clock::now() >= *deadline_; }
+    uint8_t flag() const { return batch_.cancel ? *batch_.cancel : static_cast<uint8_t>(kGoOn); }
+    bool may_park() const { return batch_.parkable && !has_parked_; }
+    bool cancelled() const { return flag() == kStop || (flag() == kPark && !may_park()); }
 
     ProgramData program_;
     const KernelTable* kernels_;
     ThreadPool pool_;
     Barrier barrier_;
     std::vector<Phase> phases_;
-    std::vector<Buffer> buffers_;
-    std::vector<Arena> scratch_;          // one per thread
-    std::vector<Arena> rope_tables_;      // cosines then sines, [rows, dims / 2] each
-    Arena partials_;
-    ExpertPairs pairs_;
-    Arena absorbed_, latent_sums_;         // [rows, heads, kv_lora + rope], [rows, heads, kv_lora]
-    std::vector<int> generated_;           // rows of role 1
-    std::vector<RowRun> prompt_runs_;      // of role 0, by sequence
-    int reserved_rows_ = 0;
-
-    BatchView batch_;
-    std::vector<int> row_sequence_, row_position_;
-    std::vector<Active> active_;
-    std::vector<std::pair<Op, std::unique_ptr<AttentionPlan>>> attention_plans_;
+    std::vector<Arena> scratch_;           // one per thread
+    RunState parked_;                      // of the parked step, else spare
+    bool has_parked_ = false;
+    std::optional<std::chrono::steady_clock::time_point> deadline_;
     Shares shares_;
     alignas(64) std::atomic<int> cursor_{0};
     bool halves_ = false;                  // some weight has a scale per 16 channels
     bool stopped_ = false;
-    bool head_only_ = false;               // hidden vectors are given, not computed
+    bool parks_ = false;                   // the step that runs is about to be parked
 };
 
 }  // namespace pk

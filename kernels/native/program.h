@@ -67,6 +67,7 @@ struct BatchView {
     const int32_t* out_rows = nullptr;
     int outputs = 0;
     const volatile uint8_t* cancel = nullptr;
+    bool parkable = false;
     float* logits = nullptr;
     float* hidden = nullptr;
 };

@@ -1,0 +1,61 @@
+"""A step that waits between two phases while others run ends as an undisturbed one does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernels.native_program import NativeProgram
+from kernels.program import PARK, STOP, StepBatch, StepResult
+from tests.kernels.small_model import small_model
+from tests.kernels.test_native_program import TOKENS, batch_of
+
+
+def flagged(batch: StepBatch, flag: int = PARK) -> StepBatch:
+    return replace(batch, cancel=np.array([flag], np.uint8))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_parked_step_and_those_between_end_as_undisturbed_ones(threads: int) -> None:
+    model = small_model()
+    native, pages, quiet = NativeProgram(model.program, threads), model.pages(2, 400), model.pages(2, 400)
+    wanted = native.step(batch_of(quiet, [(0, TOKENS[:333], 0)]))
+    short = [native.step(batch_of(quiet, [(1, TOKENS[at : at + 1], at)])).logits for at in range(100)]
+
+    result, times = native.step_parkable(flagged(batch_of(pages, [(0, TOKENS[:333], 0)]))), 0
+    while result.parked:
+        assert not result.completed
+        between = native.step(batch_of(pages, [(1, TOKENS[times : times + 1], times)]))
+        assert np.array_equal(between.logits, short[times])
+        result, times = native.resume(), times + 1
+    assert result.completed
+    assert 10 < times < 100  # the flag stays up: one phase at a time
+    assert np.array_equal(result.logits, wanted.logits)
+    assert np.array_equal(result.hidden, wanted.hidden)
+
+
+def test_a_second_long_step_is_stopped_and_a_dropped_one_is_gone() -> None:
+    model = small_model()
+    native, pages = NativeProgram(model.program, 2), model.pages(2, 128)
+    assert native.step_parkable(flagged(batch_of(pages, [(0, TOKENS[:90], 0)]))).parked
+    second: StepResult = native.step_parkable(flagged(batch_of(pages, [(1, TOKENS[:90], 0)])))
+    assert not second.parked
+    assert not second.completed
+    native.drop()
+    with pytest.raises(ValueError, match="no step is parked"):
+        native.resume()
+    assert native.step_parkable(flagged(batch_of(pages, [(1, TOKENS[:90], 0)]))).parked
+
+
+def test_only_who_asks_is_parked_and_a_parked_step_can_be_stopped() -> None:
+    model = small_model()
+    native, pages = NativeProgram(model.program, 2), model.pages(1, 128)
+    batch = flagged(batch_of(pages, [(0, TOKENS[:90], 0)]))
+    assert native.step(batch).parked is False
+    assert native.step_parkable(batch).parked
+    batch.cancel[0] = STOP
+    result = native.resume()
+    assert not result.completed
+    assert not result.parked
