@@ -37,7 +37,7 @@ class EngineClient:
         self._thread.start()
 
     def send(self, command: Command) -> None:
-        """Queues a command. What the reader waits for ends the step in progress; it is computed again later."""
+        """Queues a command. What the reader waits for parks the step in progress, or ends it."""
         self._inbox.put(command)
         if isinstance(command, Cancel | Submit | Focus | StopDocument) and not self._inbox.empty():
             self._service.interrupt()

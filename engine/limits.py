@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Beside running decodes a prefill slice may take this long, so that their tokens keep flowing.
+# Beside running decodes a prefill slice, or a piece of a parked one, may take this long, so that tokens keep flowing.
 SLICE_MS = 120.0
 _SMALLEST_SLICE = 32
-# Alone it may take this long: a step is given up, and repeated, when the reader turns to another conversation.
+# Alone it may take this long: a step is parked when the reader turns to another conversation.
 _STEP_MS = 1500.0
 _SMALLEST_STEP = 128
 
