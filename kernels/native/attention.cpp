@@ -38,7 +38,7 @@ constexpr int kTiles = kPartition / kTileTokens;
 constexpr size_t kKeptBytes = 640 << 10;
 
 static inline int value_width(const AttentionArgs& args) { return (args.v.head_dim + W - 1) / W * W; }
-static inline int group_of(const AttentionArgs& args) { return args.heads / args.k.heads; }
+static inline int group_of(const AttentionArgs& args) { return args.heads / (args.k.heads * args.split); }
 
 static size_t key_tile_bytes(const AttentionArgs& args) {
     const size_t dim = (size_t)args.k.head_dim;
@@ -165,10 +165,10 @@ struct Keys {  // one tile of consecutive keys inside a page
     int tokens;
 };
 
-static Keys locate(const KvPlane& plane, const AttentionUnit& unit, int position) {
+static Keys locate(const KvPlane& plane, const AttentionArgs& args, const AttentionUnit& unit, int position) {
     const int page = position / plane.page_tokens, slot = position % plane.page_tokens;
     const int valid = imin(kTileTokens, unit.position + unit.rows - position);
-    return Keys{(const uint8_t*)(uintptr_t)unit.pages[page], (size_t)unit.kv_head * plane.page_tokens + slot, valid};
+    return Keys{(const uint8_t*)(uintptr_t)unit.pages[page], (size_t)(unit.kv_head / args.split) * plane.page_tokens + slot, valid};
 }
 
 static void make_key_tile(const AttentionArgs& args, const Keys& keys, uint8_t* tile) {
@@ -198,12 +198,12 @@ static void open_partition(const AttentionArgs& args, const AttentionUnit& unit,
     for (int at = range.begin; at < range.end; at += kTileTokens) {
         if (ws.kept) {
             const size_t tile = (size_t)at / kTileTokens;
-            make_key_tile(args, locate(args.k, unit, range.start + at), ws.keys + tile * key_tile_bytes(args));
-            make_value_tile(args, locate(args.v, unit, range.start + at), ws.values + tile * value_tile_bytes(args));
+            make_key_tile(args, locate(args.k, args, unit, range.start + at), ws.keys + tile * key_tile_bytes(args));
+            make_value_tile(args, locate(args.v, args, unit, range.start + at), ws.values + tile * value_tile_bytes(args));
         }
 #if defined(__AVX512VNNI__)
         if (value_form(args.v) != kBytes) continue;
-        const Keys keys = locate(args.v, unit, range.start + at);
+        const Keys keys = locate(args.v, args, unit, range.start + at);
         byte_value_scales(keys.page, args.v, keys.row, keys.tokens, ws.value_scales + at);
 #endif
     }
@@ -236,7 +236,7 @@ static void score_pass(const AttentionArgs& args, const AttentionUnit& unit, con
     for (int at = pass.range.begin; at < pass.range.end; at += kTileTokens) {
         uint8_t* tile = ws.keys;
         if (ws.kept) tile += (size_t)at / kTileTokens * key_tile_bytes(args);
-        else make_key_tile(args, locate(args.k, unit, pass.range.start + at), tile);
+        else make_key_tile(args, locate(args.k, args, unit, pass.range.start + at), tile);
         score_tile(args, pass, tile, ws.scores + at, ws);
     }
 }
@@ -293,7 +293,7 @@ static void weigh_pass(const AttentionArgs& args, const AttentionUnit& unit, con
     for (int at = range.begin; at < range.end; at += step) {
         uint8_t* tile = ws.values;
         if (ws.kept) tile += (size_t)at / kTileTokens * value_tile_bytes(args);
-        else make_value_tile(args, locate(args.v, unit, range.start + at), tile);
+        else make_value_tile(args, locate(args.v, args, unit, range.start + at), tile);
         weigh_tiles(args, pass, at, step, at == range.begin, tile, rows, ws);
     }
 #if defined(__AVX512VNNI__)

@@ -88,7 +88,7 @@ void Executor::add_parts(AttentionUnit unit, int from, int heads, size_t partial
 
 void Executor::add_block(const Op& op, int sequence, int row, int rows, AttentionPlan& plan, bool split) {
     const AttentionArgs args = attention_args(op);
-    const int position = row_position_[row], last = position + rows - 1, heads = args.k.heads;
+    const int position = row_position_[row], last = position + rows - 1, heads = args.k.heads * args.split;
     const int oldest = args.window > 0 ? std::max(0, position - args.window + 1) : 0;
     const int begin = oldest / kPartition, end = last / kPartition + 1;
     const size_t floats = kernels_->partial_floats(args, rows), step = floats * heads;
@@ -106,7 +106,7 @@ void Executor::add_block(const Op& op, int sequence, int row, int rows, Attentio
 // Rows of several sequences: the shared partitions once for all, the others one by one.
 void Executor::add_group(const Op& op, const RowGroup& group, AttentionPlan& plan) {
     const AttentionArgs args = attention_args(op);
-    const int row = batch_.seq_rows[group.first], heads = args.k.heads;
+    const int row = batch_.seq_rows[group.first], heads = args.k.heads * args.split;
     const size_t floats = kernels_->partial_floats(args, group.sequences), one = kernels_->partial_floats(args, 1);
     const size_t step = floats * heads;
     int most = 0;
@@ -133,7 +133,7 @@ AttentionPlan Executor::build_attention(const Op& op) {
     int blocks = 0;
     for (int s = 0; s < batch_.sequences; s++)
         for (const RowRun& run : attending_rows(op, s)) blocks += (run.rows + most - 1) / most;
-    const bool split = blocks * args.k.heads < 8 * pool_.threads();
+    const bool split = blocks * args.k.heads * args.split < 8 * pool_.threads();
     AttentionPlan plan;
     for (int s = 0; s < batch_.sequences;) {
         const RowGroup group = sharing(op, s, most);

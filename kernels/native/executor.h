@@ -94,6 +94,7 @@ private:
     LinearArgs linear_args(const Op& op, int rows) const;
     AttentionArgs attention_args(const Op& op) const;
     AttentionArgs absorbed_attention(const Op& op) const;
+    int latent_split(int heads) const;
     std::vector<RowRun> attending_rows(const Op& op, int sequence) const;
     std::vector<RowRun> runs_of_role(int sequence, int role) const;
     MlaArgs mla_args(const Op& op) const;

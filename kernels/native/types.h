@@ -90,6 +90,7 @@ struct AttentionArgs {
     int window;
     float softcap;
     const float* sinks;
+    int split = 1;           // parts of a K/V head's query heads, each a unit of its own
 };
 
 // Consecutive rows of one sequence against one K/V head, partitions [part_begin, part_end); or one partition of pages that
@@ -99,7 +100,7 @@ struct AttentionUnit {
     int row;                 // first batch row
     int rows;
     int position;            // of the first row
-    int kv_head;
+    int kv_head;             // with `split`: the part, counted over all K/V heads
     int part_begin, part_end;
     float* partial;          // null: write the output rows; else [queries][padded V width + 2] per partition,
     size_t partial_step;     // that many floats apart
