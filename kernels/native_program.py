@@ -50,7 +50,8 @@ class NativeProgram:
     """Not thread-safe: one step at a time. Owns its scratch, which grows to the largest batch seen."""
 
     def __init__(self, program: Program, threads: int, isa: str | None = None) -> None:
-        """ValueError names the instruction, tensor or layer that is wrong. `threads` includes the caller's."""
+        """ValueError names the instruction, tensor or layer that is wrong; RuntimeError: more threads than the system
+        gives. `threads` includes the caller's."""
         if threads < 1:
             raise ValueError(f"{threads} threads")
         encoded = encode(program)

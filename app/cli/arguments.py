@@ -12,6 +12,7 @@ KV_TYPES = ("f32", "f16", "bf16", "q8", "q4")
 BACKENDS = ("cpu", "reference", "gpu", "fake")
 COUNT = whole_number(0)
 POSITIVE = whole_number(1)
+THREADS = whole_number(1, 512)
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,7 +45,7 @@ def add_model_options(parser: Parser) -> None:
 def add_engine_options(parser: Parser) -> None:
     """Fields of engine.messages.EngineSettings (`app.cli.session.engine_options`); what is not given is taken from the
     preferences."""
-    parser.add_argument("--threads", type=POSITIVE, metavar="N", help="default: physical cores")
+    parser.add_argument("--threads", type=THREADS, metavar="N", help="default: physical cores")
     parser.add_argument("--speculation", choices=("on", "off"), help="draft from earlier text; default: on")
     parser.add_argument("--backend", choices=BACKENDS, help="default: cpu; 'fake' is a slow stand-in for a GPU")
     _add_sizes(parser)

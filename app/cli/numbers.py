@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable
 
 
-def whole_number(least: int) -> Callable[[str], int]:
-    """A parser of integers from `least` on."""
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A parser of integers from `least` on, up to `most`."""
 
     def parse(text: str) -> int:
         try:
@@ -17,6 +17,8 @@ def whole_number(least: int) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"'{text}' is no whole number") from None
         if value < least:
             raise argparse.ArgumentTypeError(f"must be {least} or more, not {text}")
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"must be {most:,} or less, not {text}")
         return value
 
     return parse

@@ -7,7 +7,7 @@ from dataclasses import replace
 from engine.backends.emit_attention import emit_attention
 from engine.backends.emit_ffn import emit_ffn, emit_routed
 from engine.backends.emitter import STREAM, Emitter
-from engine.errors import UnsupportedModel
+from engine.errors import EngineError, UnsupportedModel
 from engine.gguf import GgufFile
 from engine.kv.layout import PageLayout
 from engine.models.spec import ModelSpec
@@ -21,7 +21,8 @@ from kernels.program import Embed, Head, Program
 def native_backend(
     gguf: GgufFile, spec: ModelSpec, layout: PageLayout, stretch: Stretch, threads: int
 ) -> NativeProgram:
-    """Binds the file's tensors to native kernels. UnsupportedModel: a tensor type or an operation that they lack."""
+    """Binds the file's tensors to native kernels. UnsupportedModel: a tensor type or an operation that they lack;
+    EngineError: more threads than the system has."""
     tensors = bind(gguf, spec, GGML_BLOCKS.keys())
     program = compile_program(gguf, spec, tensors, layout, stretch)
     try:
@@ -32,6 +33,9 @@ def native_backend(
             f"The native kernels refuse it: {error}.",
             "Choose the backend 'reference', which is slow, or another model.",
         ) from error
+    except RuntimeError as error:
+        why, least = f"{error}.", "Choose fewer threads: one per physical core is the fastest."
+        raise EngineError("The threads could not be started.", why[0].upper() + why[1:], least) from error
 
 
 def compile_program(

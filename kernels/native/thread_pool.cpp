@@ -1,5 +1,9 @@
 #include "thread_pool.h"
 
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
 #if defined(__linux__)
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -27,10 +31,19 @@ void lower_thread_priority() {
 }
 
 ThreadPool::ThreadPool(int threads) {
-    for (int t = 1; t < threads; t++) workers_.emplace_back([this, t] { work(t); });
+    try {
+        for (int t = 1; t < threads; t++) workers_.emplace_back([this, t] { work(t); });
+    } catch (const std::system_error&) {  // the system has no more: those that run would end the process
+        const size_t started = workers_.size() + 1;
+        stop();
+        throw std::runtime_error("the system gives " + std::to_string(started) + " of " +
+                                 std::to_string(threads) + " threads");
+    }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
     stopping_ = true;
     epoch_.fetch_add(1, std::memory_order_release);
     epoch_.notify_all();

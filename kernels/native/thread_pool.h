@@ -25,7 +25,7 @@ void lower_thread_priority();
 
 class ThreadPool {
 public:
-    explicit ThreadPool(int threads);
+    explicit ThreadPool(int threads);  // std::runtime_error: more than the system has
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
@@ -35,6 +35,7 @@ public:
 
 private:
     void work(int thread);
+    void stop();
     std::vector<std::thread> workers_;
     alignas(64) std::atomic<uint32_t> epoch_{0};
     alignas(64) std::atomic<uint32_t> finished_{0};

@@ -163,3 +163,25 @@ def test_isa_is_forced_by_the_environment() -> None:
         [sys.executable, "-c", code], env={**os.environ, "PAGEKEEP_ISA": "vax"}, capture_output=True, text=True
     )
     assert "PAGEKEEP_ISA=vax cannot run" in run.stderr
+
+
+STARVED = """
+import resource
+from kernels.native_program import NativeProgram
+from tests.kernels.small_model import small_model
+program, room = small_model("F32").program, 1 << 30
+NativeProgram(program, 1)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
+try:
+    NativeProgram(program, 4096)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is limited in Linux's way")
+def test_more_threads_than_the_system_has_are_an_error() -> None:
+    """Each wants a stack of its own. Running threads that nobody joins would end the process."""
+    done = subprocess.run([sys.executable, "-c", STARVED], capture_output=True, text=True, timeout=60)
+    assert "of 4096 threads" in done.stdout, done.stderr

@@ -22,6 +22,7 @@ LOGITS = ("model", "logits", "m.gguf", "--tokens", "t.json", "--out", "o.npz")
         ((*ASK, "--top-p", "1.5"), "--top-p: must be at least 0 and at most 1"),
         ((*ASK, "--repetition-penalty", "0"), "--repetition-penalty"),
         ((*ASK, "--max-tokens", "many"), "'many' is no whole number"),
+        ((*ASK, "--threads", "100000"), "--threads: must be 512 or less"),
     ],
 )
 def test_numbers_out_of_range_are_named(command: tuple[str, ...], why: str) -> None:
