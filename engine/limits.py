@@ -7,6 +7,9 @@ from dataclasses import dataclass
 # Beside running decodes a prefill slice, or a piece of a parked one, may take this long, so that tokens keep flowing.
 SLICE_MS = 120.0
 _SMALLEST_SLICE = 32
+# A rest of a prompt up to this long goes before the next tokens of running answers, in a step of its own. Starter
+# model, ten conversations: 25 ms, then 20 for the answers, instead of 42 together: its first token comes sooner.
+SHORT_PROMPT = 32
 # Alone it may take this long: a step is parked when the reader turns to another conversation.
 _STEP_MS = 1500.0
 _SMALLEST_STEP = 128

@@ -44,6 +44,7 @@ class Parking:
         spent = now_ms() - started + (self._spent if resumed else 0.0)
         if resumed or result.parked:
             self._parked, self._spent = (planned, spent) if result.parked else ([], 0.0)
+            self._others = False
         return result, spent
 
     def let_go(self, turn: Turn) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from engine.admission import Admission
 from engine.citation_limit import CitationLimit
 from engine.errors import EngineError
-from engine.limits import Limits, prefill_slice
+from engine.limits import SHORT_PROMPT, Limits, prefill_slice
 from engine.messages import (
     ConversationId,
     Event,
@@ -64,6 +64,7 @@ class Scheduler:
         self._speculation = speculation or Speculation(limits.end_tokens, limits.context, on=False)
         self._turns: dict[TurnId, Turn] = {}
         self.focus: ConversationId | None = None
+        self._apart = False  # the last step was a short prompt's alone
 
     def submit(self, turn: Turn) -> None:
         self._turns[turn.request.turn] = turn
@@ -139,15 +140,15 @@ class Scheduler:
 
     def _plan(self) -> list[tuple[Turn, RowRun]]:
         planned: list[tuple[Turn, RowRun]] = []
-        decoding = self._in_order(Phase.DECODE)
+        reading = next((turn for turn in self._in_order(Phase.PREFILL) if self._admission.may_compute(turn)), None)
+        self._apart = not self._apart and reading is not None and reading.unread <= SHORT_PROMPT
+        decoding = [] if self._apart else self._in_order(Phase.DECODE)
         drafts = self._speculation.drafts(decoding, beside_prefill=bool(self._in_order(Phase.PREFILL)))
         for turn, draft in zip(decoding, drafts, strict=True):
             planned += self._guarded_run(turn, partial(decode_run, turn, draft))
         room = self.slice(decoding=bool(planned))
-        for turn in self._in_order(Phase.PREFILL):
-            if self._admission.may_compute(turn):
-                planned += self._guarded_run(turn, partial(prefill_run, turn, room))
-                break
+        if reading is not None:
+            planned += self._guarded_run(reading, partial(prefill_run, reading, room))
         return planned
 
     def _guarded_run(self, turn: Turn, make: Callable[[], RowRun]) -> list[tuple[Turn, RowRun]]:

@@ -79,6 +79,11 @@ class Turn:
         """Position of the next token to be sampled."""
         return len(self.prompt) + len(self.generated)
 
+    @property
+    def unread(self) -> int:
+        """Prompt tokens that have no KV yet."""
+        return len(self.prompt) - self.kv.num_tokens
+
     def recent(self, window: int) -> list[int]:
         """The answer's last `window` tokens. The prompt is left out: its words are what an answer should use."""
         return self.generated[-window:] if window > 0 else []

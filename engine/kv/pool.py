@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
+import os
 import threading
 from collections import deque
 from typing import NoReturn
@@ -216,6 +218,8 @@ class PagePool:
         return max(1, min(_SLAB_BYTES, self.budget_bytes) // self.stride)
 
     def _prepare(self, slabs: int) -> None:
+        with contextlib.suppress(AttributeError, OSError):  # a step that runs meanwhile goes first
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         for _ in range(slabs):
             slab = Slab(self.stride, self.payload_bytes, self._slab_pages)
             slab.populate()

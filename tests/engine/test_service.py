@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,8 +25,6 @@ from engine.messages import (
     TurnFailed,
     TurnId,
 )
-from engine.runner import RowRun
-from kernels.program import PARK, StepResult
 from tests.engine.engine_driver import GREEDY, Driver
 
 DENSE = Path(__file__).parent.parent / "data" / "models" / "type-dense-q4_1.gguf"
@@ -234,28 +232,6 @@ def test_quote_tells_what_would_be_reused(driver: Driver) -> None:
     quote = driver.client.quote(tokens + prompt(10, 2))
     assert (quote.reused_memory, quote.new) == (300, 10)
     assert quote.seconds > 0
-
-
-def test_parked_steps_of_two_conversations_give_the_answers_of_undisturbed_ones(
-    driver: Driver, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Driver(model, tmp_path / "quiet") as quiet:
-        wanted = [quiet.run(name, name, prompt(700, seed)).generated for seed, name in enumerate("ab")]
-    running = driver.client._service.running
-    assert running is not None
-    runner, step, parked = running.runner, running.runner.step, []
-
-    def disturbed(runs: Sequence[RowRun], *, parkable: bool = False) -> StepResult:
-        runner.cancel[0] = PARK
-        result = step(runs, parkable=parkable)
-        parked.append(result.parked)
-        return result
-
-    monkeypatch.setattr(runner, "step", disturbed)
-    for seed, name in enumerate("ab"):
-        driver.submit(name, name, prompt(700, seed))
-    assert [driver.result(name).generated for name in "ab"] == wanted
-    assert sum(parked) > 10
 
 
 def test_a_bug_in_a_step_fails_the_turn_and_leaves_the_engine_alive(
