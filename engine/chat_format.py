@@ -61,6 +61,7 @@ class ChatFormat:
     segments: the text form. append_only: whether the template's own renderings agree with it for up to three
     turns. end_of_turn: the token that closes an answer, None where there is none. marks: how the model sets reasoning
     apart, none where it does not reason. reasoning_choices: those the template takes. warnings: for the reader.
+    stops: texts that end an answer, of the built-in form for models without an end of turn.
     `redated`: the same format with another date; None where the template shows none.
     """
 
@@ -73,6 +74,7 @@ class ChatFormat:
         marks: tuple[Mark, ...] = (),
         redated: Callable[[Date], ChatFormat] | None = None,
         reasoning_choices: tuple[Reasoning, ...] = (),
+        stops: tuple[str, ...] = (),
     ) -> None:
         self.segments = segments
         self.append_only = append_only
@@ -81,6 +83,7 @@ class ChatFormat:
         self.marks = marks
         self._redated = redated
         self.reasoning_choices = reasoning_choices
+        self.stops = stops
         self._open = self._with_bos(self._template_ids(segments.open, continues=False))
         self._first = self._template_ids(segments.first_user_open)
         self._first_alone = self._with_bos(self._template_ids(segments.first_user_open_alone, continues=False))
@@ -177,7 +180,7 @@ def _format(
     choices: tuple[Reasoning, ...] = (),
 ) -> ChatFormat:
     if source is None:
-        reason = "The model file has no chat template"
+        reason = "The model file has no chat template, as base models have none"
     else:
         redated = (lambda other: _format(source, tokenizer, variables, other, choices)) if CLOCK in source else None
         try:
@@ -186,9 +189,9 @@ def _format(
         except Exception as error:  # the template is code of others: whatever it raises is its failure
             reason = f"The chat template of the model file cannot be used ({_short(error)})"
     warning = f"{reason}; a built-in format is used and answers may be worse."
-    fallback = fallback_template(tokenizer)
-    found = _probed(ChatTemplate(fallback, date, variables))
-    return ChatFormat(*found, tokenizer, (warning,), marks_of(tokenizer, fallback))
+    fallback = fallback_template(tokenizer, absent=source is None)
+    found, marks = _probed(ChatTemplate(fallback.source, date, variables)), marks_of(tokenizer, fallback.source)
+    return ChatFormat(*found, tokenizer, (warning,), marks, stops=fallback.stops)
 
 
 def _behind_end(ids: list[int], ends: set[int]) -> list[int]:

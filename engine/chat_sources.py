@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date as Date
 from types import MappingProxyType
 
@@ -40,13 +41,10 @@ _PLAIN = (
     "{% else %}{{ ' ' + message.content }}{% endif %}{{ '\n\n' }}{% endfor %}"
     "{% if add_generation_prompt %}Assistant:{% endif %}"
 )
-# The first form whose token the vocabulary has.
-_BY_TOKEN = (
-    ("<|im_start|>", _CHATML),
-    ("<|start_header_id|>", _LLAMA3),
-    ("<start_of_turn>", _GEMMA),
-    ("<|channel|>", _HARMONY),
-)
+_PLAIN_STOPS = ("\n\nUser:", "\nUser:")
+# The first form whose token the vocabulary has; base models have those of the second row too, and never saw them.
+_BY_TOKEN = (("<|im_start|>", _CHATML), ("<|channel|>", _HARMONY))
+_SHARED_WITH_BASE = (("<|start_header_id|>", _LLAMA3), ("<start_of_turn>", _GEMMA))
 
 
 def chat_templates(gguf: GgufFile) -> Mapping[str, str]:
@@ -90,5 +88,16 @@ def _renders(source: str, variables: Mapping[str, object], date: Date) -> bool:
     return False
 
 
-def fallback_template(tokenizer: Tokenizer) -> str:
-    return next((form for token, form in _BY_TOKEN if tokenizer.token_id(token) is not None), _PLAIN)
+@dataclass(frozen=True)
+class BuiltIn:
+    """For files whose own template is missing or fails. `stops`: texts that end an answer, where no token does."""
+
+    source: str
+    stops: tuple[str, ...] = ()
+
+
+def fallback_template(tokenizer: Tokenizer, *, absent: bool = False) -> BuiltIn:
+    """By the vocabulary's tokens. `absent`: the file has no template; a base model then, where all others have one."""
+    forms = _BY_TOKEN if absent else _BY_TOKEN + _SHARED_WITH_BASE
+    known = next((form for token, form in forms if tokenizer.token_id(token) is not None), None)
+    return BuiltIn(known) if known else BuiltIn(_PLAIN, _PLAIN_STOPS)

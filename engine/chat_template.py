@@ -2,8 +2,7 @@
 
 The environment is that of transformers' chat templates (its documentation: "Writing a chat template"):
 trimmed blocks, loop controls, `raise_exception`, `strftime_now`, `tojson`, `{% generation %}`. Template
-code comes with the model file and is not trusted: no attribute access beyond the sandbox, bounded output
-and products.
+code comes with the model file and is not trusted: see `chat_sandbox`.
 """
 
 from __future__ import annotations
@@ -14,42 +13,14 @@ from datetime import date as Date
 from datetime import datetime, time
 from typing import Any, NoReturn
 
-from jinja2 import TemplateError, nodes
-from jinja2.ext import Extension
-from jinja2.parser import Parser
-from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import TemplateError
+
+from engine.chat_sandbox import Sandbox, bounded_steps
 
 Message = Mapping[str, object]
 
 CLOCK = "strftime_now"  # how a template asks for the date
 _MAX_OUTPUT = 4 << 20  # characters
-_MAX_PRODUCT = 1 << 20
-
-
-class _Generation(Extension):
-    """`{% generation %} ... {% endgeneration %}` marks answers for training; here it is its body."""
-
-    tags = {"generation"}  # noqa: RUF012
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"*", "**"})
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        if operator == "**" and not (abs(left) <= 1 << 16 and abs(right) <= 16):
-            raise TemplateError("power out of bounds")
-        if operator == "*" and max(_extent(left), 1) * max(_extent(right), 1) > _MAX_PRODUCT:
-            raise TemplateError("product out of bounds")
-        return super().call_binop(context, operator, left, right)
-
-
-def _extent(value: Any) -> int:
-    return int(abs(value)) if isinstance(value, int | float) else len(value)
 
 
 class ChatTemplate:
@@ -60,9 +31,7 @@ class ChatTemplate:
     """
 
     def __init__(self, source: str, date: Date, variables: Mapping[str, object]) -> None:
-        environment = _Environment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
-        )
+        environment = Sandbox()
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _raise
         environment.globals[CLOCK] = datetime.combine(date, time()).strftime
@@ -71,6 +40,10 @@ class ChatTemplate:
 
     def render(self, messages: Sequence[Message], *, generation_prompt: bool = True) -> str:
         """The text of a conversation. Any exception may come out: the template is code of others."""
+        with bounded_steps():
+            return self._rendered(messages, generation_prompt)
+
+    def _rendered(self, messages: Sequence[Message], generation_prompt: bool) -> str:
         chunks: list[str] = []
         length = 0
         for chunk in self._template.generate(

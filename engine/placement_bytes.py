@@ -42,7 +42,8 @@ class ClassUse:
 
 @dataclass(frozen=True)
 class PlanReport:
-    """`batch`: rows of a step; `context`: tokens of KV. `crossings`: times a step's rows change device."""
+    """`batch`: rows that pass through the layers at once; `context`: tokens of KV. `crossings`: times a step's rows
+    change device."""
 
     plan: Plan
     context: int

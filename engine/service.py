@@ -218,7 +218,7 @@ class Service:
     def _turn(self, request: Submit, handle: ModelHandle) -> Turn:
         stream = handle.chat.reply_stream()
         stream.resume(request.tokens.generated_end())
-        return Turn(request, AnswerText(stream, request.sampling.stop))
+        return Turn(request, AnswerText(stream, (*request.sampling.stop, *handle.chat.stops)))
 
     def _focus(self, command: Focus, running: Running) -> None:
         """The conversation's turns go first; what of it lies on disk is read before a question comes."""

@@ -56,7 +56,8 @@ def _logits(options: Namespace, console: Console) -> None:
     from engine.offline import run_logits
 
     given = {key: value for key, value in engine_options(options).items() if value is not None}
-    settings = EngineSettings(**given)  # comparable: nothing from the preferences
+    # comparable: nothing from the preferences, and the KV state as references keep it
+    settings = EngineSettings(**{"kv_type_k": "f32", "kv_type_v": "f32", **given})
     tokens = read_tokens(Path(options.tokens))
     logits, greedy = run_logits(Path(options.file), tokens, max(0, options.greedy), settings)
     out = Path(options.out)
@@ -72,7 +73,7 @@ def read_tokens(path: Path) -> list[int]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError("The tokens could not be read.", f"There is no file {path}.", "Check the path.") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError("The tokens could not be read.", f"{path}: {error}.", "Give a JSON list of ids.") from error
     if not isinstance(data, list) or not all(type(item) is int for item in data):
         raise UserError("The tokens could not be read.", f"{path} holds no list of ids.", "Give a JSON list of ids.")

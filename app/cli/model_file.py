@@ -70,7 +70,7 @@ def check(options: Namespace, console: Console) -> None:
     report = check_model(Path(options.file), _settings(options))
     if report.problems:
         name = report.path.name
-        raise UserError(f"The model file {name} is not sound.", " ".join(report.problems), "Get the file again.")
+        raise UserError(f"The model file {name} is not sound.", " ".join(report.problems), report.next)
     console.result({"sound": True, **asdict(report), "path": str(report.path)})
     console.text(f"{report.path.name} is sound")
     console.text(f"weights: {report.sampled_values:,} sampled values of {report.tensors:,} tensors are finite")

@@ -18,8 +18,8 @@ from engine.placement_options import PlacementOptions
 
 @dataclass(frozen=True)
 class PlanWish:
-    """`settings`: context (0: the model's own), batch (the prefill chunk) and KV types. `gpu_bytes`: the best plan for
-    a GPU with so much free memory, 0: the plan of the options.
+    """`settings`: context (0: the model's own), batch (the prefill chunk or micro-batch) and KV types. `gpu_bytes`: the
+    best plan for a GPU with so much free memory, 0: the plan of the options.
     """
 
     settings: EngineSettings
@@ -35,7 +35,8 @@ def plan_file(path: Path, wish: PlanWish) -> PlanReport:
         tensors = tuple(file.tensors.values())
     settings = wish.settings
     layout = PageLayout.for_spec(spec, settings.kv_type_k, settings.kv_type_v)
-    (context, warnings), batch = spec.within(settings.context), settings.prefill_chunk
+    context, warnings = spec.within(settings.context)
+    batch = min(settings.prefill_chunk, settings.micro_batch or settings.prefill_chunk)
     if wish.gpu_bytes:
         report = fit_plan(spec, tensors, layout, wish.gpu_bytes, context, batch, wish.options)
     else:

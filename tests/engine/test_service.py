@@ -65,6 +65,21 @@ def test_a_turn_goes_from_prompt_to_text(driver: Driver) -> None:
     assert progress[-1].done == progress[-1].total == 300
 
 
+def test_a_model_without_turns_stops_where_it_writes_one(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file without a chat template: a base model goes on with the reader's next question."""
+    base = tmp_path / "base.gguf"
+    data = model.read_bytes().replace(b"tokenizer.chat_template", b"tokenizer.chat_forgotte")
+    base.write_bytes(data.replace(b"<|im_start|>", b"<|no_start|>"))
+    with Driver(base, tmp_path / "kv") as driver:
+        text = driver.run("1", "a", prompt(40)).text
+    monkeypatch.setattr("engine.chat_sources._PLAIN_STOPS", (text[6:9],))
+    with Driver(base, tmp_path / "kv") as driver:
+        done = driver.run("1", "a", prompt(40))
+    assert (done.reason, done.text) == ("stop_string", text[: text.index(text[6:9])])
+
+
 def test_the_next_turn_computes_the_last_sampled_token_and_what_is_new(driver: Driver) -> None:
     first = driver.run("1", "c", prompt(300))
     history = prompt(300) + first.generated

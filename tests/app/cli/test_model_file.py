@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine.gguf import GgufFile
+from tests.engine.gguf_bytes import U32, gguf, pair
 
 MODELS = Path(__file__).parents[2] / "data" / "models"
 GLM = MODELS / "glm4moe-mini.gguf"
@@ -47,6 +49,12 @@ def test_a_plan_has_no_more_context_than_the_model(pagekeep) -> None:
     assert "was made for" in more["warnings"][-1]
 
 
+def test_a_micro_batch_needs_less_memory(pagekeep) -> None:
+    command = ("model", "plan", GLM, "--batch", 2048, "--json")
+    (whole,), (parts,) = (pagekeep(*command, *more).json["devices"] for more in ((), ("--ubatch", 64)))
+    assert parts["compute"] < whole["compute"] / 16
+
+
 def test_wrong_options_are_named(pagekeep) -> None:
     error = pagekeep("model", "plan", GLM, "-ot", "exps=moon", "--json").error
     assert "moon" in error["what"]
@@ -73,6 +81,28 @@ def test_weights_that_are_no_numbers_are_found(pagekeep, tmp_path: Path) -> None
     error = pagekeep("model", "check", damaged, "--json").error
     assert "damaged.gguf" in error["what"]
     assert "blk.1.attn_k.weight" in error["why"]
+
+
+def test_a_later_part_is_no_damage(pagekeep, tmp_path: Path) -> None:
+    for number in (0, 1):
+        split = [pair("split.no", U32, number), pair("split.count", U32, 2)]
+        (tmp_path / f"big-0000{number + 1}-of-00002.gguf").write_bytes(gguf(split, []))
+    error = pagekeep("model", "check", tmp_path / "big-00002-of-00002.gguf", "--json").error
+    assert "part 2 of 2" in error["why"]
+    assert "-00001-of-00002.gguf" in error["next"]
+
+
+def test_logits_keep_their_state_as_references_do(pagekeep, tmp_path: Path) -> None:
+    """In float32, unless a type is named."""
+    tokens, logits = tmp_path / "t.json", {}
+    tokens.write_text(str(list(range(20, 60))))
+    for kv in ((), ("--kv", "f32"), ("--kv", "f16")):
+        out = tmp_path / "o.npz"
+        pagekeep("model", "logits", GLM, "--tokens", tokens, "--out", out, *kv)
+        with np.load(out) as arrays:
+            logits[kv[-1:]] = arrays["logits"]
+    assert np.array_equal(logits[()], logits["f32",])
+    assert not np.array_equal(logits[()], logits["f16",])
 
 
 def test_a_cut_file_is_told(pagekeep, tmp_path: Path) -> None:

@@ -185,6 +185,14 @@ BAD = {
     "escape": "{{ ''.__class__.__mro__[1].__subclasses__() }}{{ messages[0].content }}",
     "recursion": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     "blank": "  \n",
+    "loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "doubles": "{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}",
+    "adds": "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}",
+    "centres": "{{ 'x'.center(2000000000) }}",
+    "filters": "{{ 'x' | center(2000000000) }}",
+    "widens": "{{ '%2000000000d' % 1 }}",
+    "formats": "{{ '{:2000000000d}'.format(1) }}",
+    "formats by argument": "{{ '{:{}}'.format(1, 2000000000) }}",
 }
 
 

@@ -126,9 +126,13 @@ def test_models_without_reasoning_pass_text_through(tmp_path: Path) -> None:
      "<s><|start_header_id|>user<|end_header_id|>\n\nq<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"),
 ])  # fmt: skip
 def test_built_in_forms_follow_the_vocabulary(tmp_path: Path, control: list[str], begins: str) -> None:
-    chat = opened(tmp_path, control, None)
-    assert "has no chat template" in chat.warnings[0]
-    assert chat.segments.compose(None, ["q"], []) == begins
+    """A base model shares them, but was never shown a turn: it goes on with a dialogue."""
+    chat = opened(tmp_path, control, "{% fails %}")
+    assert (chat.segments.compose(None, ["q"], []), chat.stops) == (begins, ())
+    base = opened(tmp_path, control, None)
+    assert "has no chat template" in base.warnings[0]
+    assert base.segments.compose(None, ["q"], []) == "<s>User: q\n\nAssistant:"
+    assert "\n\nUser:" in base.stops
 
 
 def test_named_variants(tmp_path: Path) -> None:
