@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from engine.errors import EngineError
 from engine.kv.cache import KvCache
 from engine.kv.sequence import Sequence
-from engine.loading import LoadedModel, load
+from engine.loading import LoadedModel, ModelHandle, load
 from engine.messages import EngineSettings, Role
 from engine.runner import RowRun, Runner
 
@@ -60,20 +61,31 @@ class OfflineModel:
         return logits
 
 
-def run_logits(path: Path, tokens: list[int], greedy: int, settings: EngineSettings) -> tuple[Floats, list[int]]:
-    """Logits of a whole token list and its greedy continuation.
+def run_logits(
+    path: Path, tokens: list[int], greedy: int, settings: EngineSettings, warn: Callable[[str], None] | None = None
+) -> tuple[Floats, list[int]]:
+    """Logits of a whole token list and its greedy continuation. `warn` is called with what the model's loading says.
 
     Returns:
         logits [len(tokens), vocabulary] float32, and the `greedy` ids that follow.
     """
     need = len(tokens) + greedy
     with OfflineModel(path, _roomy(settings, need)) as model:
+        if warn is not None:
+            _tell(model.model.handle, need, warn)
         _check_ids(tokens, model.model.handle.spec.vocabulary)
         logits = model.feed(tokens, all_logits=True)
         following = [int(logits[-1].argmax())] if greedy else []
         while len(following) < greedy:
             following.append(int(model.feed(following[-1:])[0].argmax()))
     return logits, following
+
+
+def _tell(handle: ModelHandle, tokens: int, warn: Callable[[str], None]) -> None:
+    for text in handle.warnings:
+        warn(text)
+    if tokens > handle.context:
+        warn(f"{tokens:,} tokens are more than the context of {handle.context:,}; they are computed all the same.")
 
 
 def _roomy(settings: EngineSettings, tokens: int) -> EngineSettings:

@@ -59,7 +59,7 @@ def _logits(options: Namespace, console: Console) -> None:
     # comparable: nothing from the preferences, and the KV state as references keep it
     settings = EngineSettings(**{"kv_type_k": "f32", "kv_type_v": "f32", **given})
     tokens = read_tokens(Path(options.tokens))
-    logits, greedy = run_logits(Path(options.file), tokens, max(0, options.greedy), settings)
+    logits, greedy = run_logits(Path(options.file), tokens, options.greedy, settings, console.note)
     out = Path(options.out)
     with out.open("wb") as file:  # a name without .npz stays as it was given
         np.savez(file, logits=logits, greedy=np.asarray(greedy, np.int32), tokens=np.asarray(tokens, np.int32))

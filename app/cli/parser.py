@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from app.cli.arguments import COUNT, POSITIVE, Parser, add_model_options, command, group
+from app.cli.arguments import COUNT, POSITIVE, Parser, add_engine_options, add_model_options, command, group
 from app.cli.numbers import number
 from app.cli.parser_models import add_bench, add_model
 
@@ -81,6 +81,7 @@ def _add_sampling_options(ask: Parser) -> None:
 def _add_start(commands: Commands) -> None:
     start = command(commands, "start", "Answer a question over the sample document, then open the window")
     start.add_argument("--no-window", action="store_true", help="only the answer on the terminal")
+    add_engine_options(start)
 
 
 def _add_index(commands: Commands) -> None:

@@ -10,7 +10,7 @@ from app.cli.ask import answer, report
 from app.cli.commands import has_display, open_window
 from app.cli.console import Console
 from app.cli.opening import opened
-from app.cli.session import Session, open_session, stored_settings
+from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
 from app.core.settings import Settings
 from assets import sample_pdf
 
@@ -19,7 +19,8 @@ QUESTION = "How long is a deleted document kept?"
 
 
 def run(options: Namespace, console: Console) -> None:
-    with open_session(console, stored_settings(_settings)) as session:
+    settings = with_engine_options(stored_settings(_settings), **engine_options(options))
+    with open_session(console, settings) as session:
         ask_about_sample(session, sample_pdf())
     if options.no_window or console.as_json:
         return

@@ -105,6 +105,15 @@ def test_logits_keep_their_state_as_references_do(pagekeep, tmp_path: Path) -> N
     assert not np.array_equal(logits[()], logits["f16",])
 
 
+def test_logits_tell_what_was_not_done_as_asked(pagekeep, tmp_path: Path) -> None:
+    tokens = tmp_path / "t.json"
+    tokens.write_text("[20, 21, 22]")
+    command = ("model", "logits", GLM, "--tokens", tokens, "--out", tmp_path / "o.npz")
+    assert pagekeep(*command).err == ""
+    assert "gpu0; there is none" in pagekeep(*command, "-ngl", "all").err
+    assert "3 tokens are more than the context of 2" in pagekeep(*command, "--ctx", 2).err
+
+
 def test_a_cut_file_is_told(pagekeep, tmp_path: Path) -> None:
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(GLM.read_bytes()[:-5000])
