@@ -23,8 +23,8 @@ _SMOKE_PROMPT = "The quick brown fox jumps over the lazy dog. "
 
 @dataclass(frozen=True)
 class CheckReport:
-    """`problems`: sentences, empty for a sound file; `next`: what to do about them. `smoke_text`: what the model said,
-    empty without a run."""
+    """`problems`: sentences, empty for a sound file. `refusal`: of a file that is not supported or cannot be read.
+    `smoke_text`: what the model said, empty without a run."""
 
     path: Path
     tensors: int
@@ -32,7 +32,7 @@ class CheckReport:
     smoke_tokens: int
     smoke_text: str
     problems: tuple[str, ...]
-    next: str = "Get the file again."
+    refusal: EngineError | None = None
 
 
 def check_model(path: Path, settings: EngineSettings | None = None, smoke_tokens: int = 32) -> CheckReport:
@@ -47,7 +47,7 @@ def check_model(path: Path, settings: EngineSettings | None = None, smoke_tokens
             tensors = len(gguf.tensors)
         text = "" if problems or not smoke_tokens else _smoke(path, tokenizer, smoke_tokens, settings)
     except EngineError as error:
-        return CheckReport(path, 0, 0, 0, "", (error.why,), error.next)
+        return CheckReport(path, 0, 0, 0, "", (error.why,), error)
     return CheckReport(path, tensors, sampled, smoke_tokens if text else 0, text, tuple(problems))
 
 

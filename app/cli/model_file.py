@@ -10,6 +10,7 @@ from app.cli.cache_text import table
 from app.cli.console import Console
 from app.cli.session import engine_options, stored_settings, with_engine_options
 from app.core.errors import UserError
+from engine.errors import UnsupportedModel
 from engine.messages import EngineSettings
 from engine.model_report import ModelReport
 from engine.placement_bytes import PlanReport
@@ -69,9 +70,12 @@ def check(options: Namespace, console: Console) -> None:
 
     report = check_model(Path(options.file), _settings(options))
     if report.problems:
-        name = report.path.name
-        raise UserError(f"The model file {name} is not sound.", " ".join(report.problems), report.next)
-    console.result({"sound": True, **asdict(report), "path": str(report.path)})
+        refusal, what = report.refusal, f"The model file {report.path.name} is not sound."
+        if isinstance(refusal, UnsupportedModel):
+            what = refusal.what
+        raise UserError(what, " ".join(report.problems), refusal.next if refusal else "Get the file again.")
+    plain = {key: value for key, value in asdict(report).items() if key != "refusal"}
+    console.result({"sound": True, **plain, "path": str(report.path)})
     console.text(f"{report.path.name} is sound")
     console.text(f"weights: {report.sampled_values:,} sampled values of {report.tensors:,} tensors are finite")
     console.text(f"run: {report.smoke_tokens} tokens: {report.smoke_text.strip()}")

@@ -88,6 +88,7 @@ def test_a_later_part_is_no_damage(pagekeep, tmp_path: Path) -> None:
         split = [pair("split.no", U32, number), pair("split.count", U32, 2)]
         (tmp_path / f"big-0000{number + 1}-of-00002.gguf").write_bytes(gguf(split, []))
     error = pagekeep("model", "check", tmp_path / "big-00002-of-00002.gguf", "--json").error
+    assert "cannot be used" in error["what"]
     assert "part 2 of 2" in error["why"]
     assert "-00001-of-00002.gguf" in error["next"]
 
