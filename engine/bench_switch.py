@@ -33,7 +33,6 @@ DOCUMENT_TOKENS = 6000
 _ROUNDS = 5
 _TURNS = 4
 _JOB_SECONDS = 3600
-_SETTLE_S = 3.0  # durable pages move to the mapping of their file, and count twice until they have
 
 
 @dataclass(frozen=True)
@@ -221,8 +220,6 @@ def _shared_ratio(plan: Plan, store: Path) -> float:
         for number in range(CHATS):
             engine.ask(f"chat {number}", document + plan.text(plan.question, 80 + number), 1)
         engine.flush()
-        time.sleep(_SETTLE_S)
-        engine.ask("chat 0", document + plan.text(plan.question, 80), 1)  # all of it is there; sizes are told after it
         in_memory = engine.idle_stats().kv_memory_bytes / (size * engine.loaded.kv_bytes_per_token)
         own = CHATS * -(-(len(document) + plan.question - pages * size) // size)
     records = [found.header for path in segments(store) for found in scan(path, 0)]

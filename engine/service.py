@@ -126,7 +126,8 @@ class Service:
             self._idle_since = time.monotonic()
         else:
             running.cache.poll()
-            running.cache.remap()
+            if running.cache.remap():
+                self._stats_due = time.monotonic()
             self._tidy(running)
         self._report(running, busy)
 

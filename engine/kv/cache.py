@@ -21,8 +21,7 @@ from engine.kv.log import KvLog
 from engine.kv.losses import Losses
 from engine.kv.match import Matcher, PrefixMatch, leading_nodes, resident
 from engine.kv.pool import PageBuffer, PagePool
-from engine.kv.remapping import WORTH_BYTES as REMAP_WORTH
-from engine.kv.remapping import Remapping
+from engine.kv.remapping import WORTH_BYTES, Remapping
 from engine.kv.removal import remove_range
 from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
 from engine.kv.restore import Restore
@@ -182,6 +181,7 @@ class KvCache:
 
         What is still being written is waited for: it cannot be freed before, and it must not be lost.
         """
+        self._remapping.cancel()
         self.flush(_PRESSURE_SECONDS)
         before = self.pool.used_bytes
         self.conversations.free_memory(conversation)
@@ -232,21 +232,19 @@ class KvCache:
         What pinned conversations and those in `keep` use stays.
         """
         self.poll()
-        heads = self.conversations.heads()
-        stay = [head for name, head in heads.items() if head.pinned or name in set(keep)]
+        stay = [head for name, head in self.conversations.heads().items() if head.pinned or name in set(keep)]
         kept = set[Key]().union(*map(self.conversations.keys, stay))
         before = self.pool.used_bytes
         self.tree.retire(time.monotonic() - idle_seconds, kept)
-        freed = before - self.pool.used_bytes
-        if freed:
+        if freed := before - self.pool.used_bytes:
             self.log.add("info", "retire", bytes=freed)
         return freed
 
-    def remap(self, worth_bytes: int = REMAP_WORTH) -> None:
-        """In idle time: see Remapping."""
-        moved = self._remapping.step(worth_bytes)
-        if moved:
+    def remap(self, worth_bytes: int = WORTH_BYTES) -> int:
+        """In idle time: see Remapping. Returns the bytes that moved."""
+        if moved := self._remapping.step(worth_bytes):
             self.log.add("info", "remap", bytes=moved)
+        return moved
 
     def evict(self, bytes_wanted: int) -> int:
         """Frees memory nobody uses, worth least first; returns bytes freed."""
@@ -276,6 +274,8 @@ class KvCache:
         """The same; a payload that lies in a mapped file is used where it is, and counts like any other."""
         self.poll()
         pages = len(mapped)
+        if self.pool.room < pages:
+            self._remapping.cancel()
         if not self.tree.make_room(pages) and self.disk and self.disk.pending_bytes():
             self.flush(_PRESSURE_SECONDS)
             self.tree.make_room(pages)

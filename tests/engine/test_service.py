@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from engine.messages import (
     ComputedRange,
     ConversationId,
     DropState,
+    EngineStats,
     Focus,
     ForkState,
     ModelFailed,
@@ -25,6 +27,7 @@ from engine.messages import (
     TurnFailed,
     TurnId,
 )
+from engine.store.mapping import can_map
 from tests.engine.engine_driver import GREEDY, Driver
 
 DENSE = Path(__file__).parent.parent / "data" / "models" / "type-dense-q4_1.gguf"
@@ -247,6 +250,16 @@ def test_quote_tells_what_would_be_reused(driver: Driver) -> None:
     quote = driver.client.quote(tokens + prompt(10, 2))
     assert (quote.reused_memory, quote.new) == (300, 10)
     assert quote.seconds > 0
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+def test_what_moved_to_its_file_is_told_and_counts_once(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = driver.client._service.running.cache
+    monkeypatch.setattr(cache, "remap", partial(cache.remap, 1))
+    done = driver.run("1", "c", prompt(700))
+    pages, stride = -(-(700 + len(done.generated)) // driver.loaded.page_tokens), cache.pool.stride
+    driver.wait(lambda event: isinstance(event, EngineStats) and event.kv_mapped_bytes == (pages - 1) * stride)
+    assert max(e.kv_memory_bytes for e in driver.events if isinstance(e, EngineStats)) <= pages * stride
 
 
 def test_a_bug_in_a_step_fails_the_turn_and_leaves_the_engine_alive(
