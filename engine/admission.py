@@ -62,7 +62,7 @@ class Admission:
             self._remove(turn, turn.removing)
         turn.kv.anchors = (turn.request.shared_tokens, turn.request.history_tokens, match.parted)
         turn.approximate = turn.kv.approximate
-        self._account(turn, match, restore.failed or match.missing_reason)
+        self._account(turn, match, restore.failed or match.missing_reason, turn.kv.num_tokens)
         turn.phase = Phase.PREFILL
 
     def wait(self, turn: Turn, alone: bool, seconds: float) -> None:
@@ -81,7 +81,7 @@ class Admission:
         restore, match = turn.restore, turn.match
         whole = restore is None or self._confirm(turn)
         if restore is not None and match is not None and not whole:
-            self._account(turn, match, restore.failed)
+            self._account(turn, match, restore.failed, turn.kv.num_tokens)
         if self._cache.losses.sound(turn.kv):
             return whole
         turn.phase = Phase.PREFILL
@@ -194,12 +194,12 @@ class Admission:
             return
         before, turn.behind = turn.kv.num_tokens, None
         behind.extend(turn.kv)
-        turn.read_behind = max(0, turn.kv.num_tokens - before)
         turn.bytes_read += behind.bytes_read
         self._rates.saw_restore(behind.bytes_read, behind.seconds * 1e3)
         turn.kv.bytes_read = turn.bytes_read
         assert turn.match is not None
-        self._account(turn, turn.match, behind.failed or turn.match.missing_reason)
+        reused = turn.reused.total + max(0, turn.kv.num_tokens - before)  # what is before it was computed
+        self._account(turn, turn.match, behind.failed or turn.match.missing_reason, reused)
 
     def _check_fit(self, turn: Turn) -> None:
         over = len(turn.prompt) + 1 - self._context
@@ -210,8 +210,7 @@ class Admission:
                 "Remove a document, switch to passages, start a new conversation or choose a larger context.",
             )
 
-    def _account(self, turn: Turn, match: PrefixMatch, missing_reason: str) -> None:
-        reused = turn.read_behind + match.tokens if turn.read_behind else turn.kv.num_tokens
+    def _account(self, turn: Turn, match: PrefixMatch, missing_reason: str, reused: int) -> None:
         memory = min(match.memory_tokens, reused)
         turn.reused = split_reused(memory, reused - memory, turn.request.shared_tokens)
         turn.missing_reason = self._named(turn, missing_reason or "not in cache")

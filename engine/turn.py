@@ -45,7 +45,6 @@ class Turn:
     match: PrefixMatch | None = None
     behind: Restore | None = None  # is read while what is before it is computed
     meets: int = 0  # at this position
-    read_behind: int = 0  # tokens that came from there
     removing: Removal | None = None  # what `sequence` still holds more than the prompt
     approximate: bool = False
     fed: int = 0  # prompt tokens that went through the model

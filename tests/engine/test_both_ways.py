@@ -68,6 +68,19 @@ def test_damage_behind_the_front_is_computed_too(model: Path, tmp_path: Path, pa
         assert driver.run("2", "c", tokens, SAMPLED).generated == twin.generated
 
 
+def test_what_was_computed_in_front_is_not_told_as_reused(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    tokens, twin, per_token = kept(model, tmp_path / "kv")
+    measured(tmp_path / "kv", 1000.0, 1000.0 * per_token)
+    for path in (tmp_path / "kv" / "segments").iterdir():
+        for record in (found for found in scan(path, 0) if found.header.kind == 0):
+            flip(path, record.offset + record.header.payload_offset + 3)
+    with Driver(model, tmp_path / "kv") as driver:
+        done = driver.run("2", "c", tokens, SAMPLED, history=len(tokens) - 6)
+        assert done.generated == twin.generated
+        assert (done.reused.total, done.computed[0].reason) == (0, "damaged")
+        assert sum(entry.tokens for entry in done.computed) == len(tokens)
+
+
 def test_a_turn_that_is_cancelled_before_they_meet_leaves_nothing_behind(model: Path, tmp_path: Path) -> None:  # noqa: F811
     tokens, twin, per_token = kept(model, tmp_path / "kv")
     measured(tmp_path / "kv", 1000.0, 1000.0 * per_token)
