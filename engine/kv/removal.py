@@ -47,7 +47,8 @@ def _move(
     while done < count:
         at, to = source_start + done, start + done
         n = min(count - done, size - at % size, size - to % size)
-        view = new[to // size - first].view
-        move_rows(layout, old[at // size].view, at % size, view, to % size, n)
-        rotation.rotate(view, slice(to % size, to % size + n), start - source_start)
+        page, moved = old[at // size], new[to // size - first]
+        move_rows(layout, page.view, at % size, moved.view, to % size, n)
+        rotation.rotate(moved.view, slice(to % size, to % size + n), start - source_start)
+        moved.spoiled = moved.spoiled or page.lost
         done += n

@@ -89,7 +89,7 @@ def state_numbers(
         tokens_unsaved=sum(
             n for source, n in zip(sources, counts, strict=True) if isinstance(source, Node) and not source.saved
         ),
-        bytes_memory=page_bytes * len({id(node.buffer) for node in nodes}),
+        bytes_memory=sum(page_bytes - buffer.shed for buffer in {id(n.buffer): n.buffer for n in nodes}.values()),
         bytes_disk=sum(record.bytes for record in records),
         bytes_shared=page_bytes * sum(source.key in shared for source in sources),
         shared_with=tuple(sorted(users)),
@@ -134,8 +134,8 @@ def cache_stat(
         used_bytes=pool.used_bytes,
         reserved_bytes=pool.reserved_bytes,
         budget_bytes=pool.budget_bytes,
-        evictable_bytes=pool.stride * sum(not node.refs and node.buffer.refs == 1 for node in nodes),
-        unsaved_bytes=pool.stride * sum(not node.saved for node in nodes),
+        evictable_bytes=sum(pool.stride - n.buffer.shed for n in nodes if not n.refs and n.buffer.refs == 1),
+        unsaved_bytes=sum(pool.stride - node.buffer.shed for node in nodes if not node.saved),
         pending_bytes=pending_bytes,
         index_bytes=disk.index_bytes() if disk else 0,
         hidden_bytes=hiddens.bytes,

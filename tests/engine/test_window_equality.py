@@ -64,7 +64,7 @@ class SmallLife(Life):
     steps = ("ask", "both", "fork", "edit", "trim", "trim", "trim", "evict", "cancel", "read_ahead")
 
     def trim(self, which: int) -> None:
-        """From disk: what is in memory has all windows."""
+        """From disk, where windows lie around anchors only."""
         self.quit(which)
         super().trim(which)
 

@@ -10,11 +10,12 @@ import pytest
 
 from engine.kv.disk import DiskRecord
 from engine.kv.keys import Ids, Roles
+from engine.kv.shift import KeyRotation
 from engine.store.mapping import can_map
 from engine.store.packing import Packer
 from engine.store.record import RecordHeader
 from engine.store.segment import scan
-from tests.engine.kv.small import PAGE, append, check_rows
+from tests.engine.kv.small import PAGE, append, check_rows, small_spec
 from tests.engine.store.opened import Opened, restore, tokens_of
 from tests.engine.store.test_damage import flip, segment
 
@@ -138,4 +139,19 @@ def test_memory_lost_while_it_is_used_cuts_the_sequence(gated: Opened) -> None:
     check_rows(sequence)
     cache.save("chat", sequence)
     twin.release()
+    sequence.release()
+
+
+def test_what_is_moved_from_lost_memory_does_not_count(gated: Opened) -> None:
+    Gate.open.set()
+    cache, path = gated.cache, segment(gated.store.folder)
+    sequence = restore(cache, cache.match(TOKENS))
+    records = [found for found in scan(path, 0) if found.header.kind == 0]
+    with path.open("r+b") as file:
+        file.truncate(records[3].offset)
+    moved = cache.remove_range(sequence, PAGE, PAGE, KeyRotation.of(small_spec(), cache.layout))
+    assert not any(page.saved or page.writing for page in moved.pages[2:])
+    assert not cache.losses.sound(moved)
+    assert moved.num_tokens == 2 * PAGE, "the third page came from the fourth"
+    moved.release()
     sequence.release()

@@ -50,6 +50,7 @@ def test_windows_leave_memory_behind_the_sequence(it: Opened) -> None:
         assert not in_file_cache(window), "the system has it back"
     it.cache.save("a", sequence)
     it.cache.flush(30)
+    assert it.cache.report("a", TOKENS).bytes_memory == pool.used_bytes
     sequence.release()
     it.cache.evict(1 << 30)
     assert pool.used_bytes == 0
