@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 
 from kernels.native_program import native_module
 
+MOST = 512  # places in use: each mapped file also holds a descriptor, of which a process often has no more than 1,024
+
 
 def guard(owner: object, memory: NDArray[np.uint8]) -> bool:
-    """Guards `memory` for as long as `owner`, which keeps it mapped, lives; False if that is not possible."""
-    number = native_module().guard(_address(memory), len(memory))
+    """Guards `memory` while `owner`, which keeps it mapped, lives; False if that is not possible, or too many are."""
+    number = native_module().guard(_address(memory), len(memory))  # the lowest that is free
+    if number >= MOST:
+        native_module().unguard(number)
+        return False
     if number >= 0:
         weakref.finalize(owner, native_module().unguard, number).atexit = False
     return bool(number >= 0)

@@ -95,21 +95,20 @@ class Index:
             return None
         record = self._records.get(key)
         if record is None:
-            self._read_on(key)
-            record = self._records.get(key)
-        if record is None:
-            with self._lock:
-                rows = self._reader.execute(_RECORD, (self.model, key)).fetchall()
-            record = self._record(rows)
-            if record is not None:
-                self._records[key] = record
+            with self._lock:  # until it is kept: older rows must not replace what a refresh takes over meanwhile
+                self._read_on(key)
+                record = self._records.get(key)
+                if record is None:
+                    record = self._record(self._reader.execute(_RECORD, (self.model, key)).fetchall())
+                    if record is not None:
+                        self._records[key] = record
         return record
 
     def _read_on(self, key: Key) -> None:
-        """Reads the row and those written after it: pages of a prefix were mostly written one after another."""
+        """Reads the row and those written after it: pages of a prefix were mostly written one after another. The caller
+        holds the lock."""
         query = _FOLLOWING if self._groups.needed == self._groups.all else _FOLLOWING_APART
-        with self._lock:
-            rows = self._reader.execute(query, (self.model, self.model, key, _ROWS)).fetchall()
+        rows = self._reader.execute(query, (self.model, self.model, key, _ROWS)).fetchall()
         if self._groups.all == 1:
             parents, known = self._parents, self._records
             known.update({row[0]: _single(row) for row in rows if row[0] in parents and row[0] not in known})

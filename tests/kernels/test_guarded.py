@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.guarded import guard, is_lost, lost_count
+from kernels.guarded import MOST, guard, is_lost, lost_count
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="guarded on Linux only")
 PAGE = mmap.PAGESIZE
@@ -51,6 +51,18 @@ def test_a_number_is_given_back_and_starts_clean(tmp_path: Path) -> None:
             assert is_lost(view)
         else:
             assert not is_lost(view)
+
+
+def test_descriptors_are_left_for_others() -> None:
+    held = []
+    for _ in range(MOST + 1):
+        memory = mmap.mmap(-1, PAGE)
+        if not guard(memory, np.frombuffer(memory, np.uint8)):
+            break
+        held.append(memory)
+    assert len(held) <= MOST
+    held.pop()
+    assert guard(memory, np.frombuffer(memory, np.uint8)), "a place is free again"
 
 
 def test_other_memory_is_not_guarded(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import stat
+import threading
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,9 @@ from engine.kv.layout import PageLayout
 from engine.kv.sequence import Sequence
 from engine.messages import Tokens
 from engine.store import KvStore
+from engine.store.rows import move_record, transaction
+from engine.store.schema import connect
+from engine.store.store import INDEX_NAME
 from engine.store.tools import StoreTools
 from tests.engine.kv.small import PAGE, append, check_rows, small_layout
 from tests.engine.store.opened import Opened, restore, tokens_of
@@ -240,3 +246,39 @@ def test_pages_of_another_instruction_set_are_used_and_counted(tmp_path: Path) -
         more = tokens_of(range(900, 900 + PAGE))
         append(sequence, more)
         assert other.match(LONG + more).foreign_tokens == 5 * PAGE
+
+
+class Afterwards:
+    """A lock; once it is let go the first time, `then` happens."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self._lock = threading.Lock()
+        self._then = [then]
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        if self._then:
+            self._then.pop()()
+
+
+def test_a_look_up_keeps_nothing_older_than_a_refresh_beside_it(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        page = opened.converse("c", LONG).pages[0]
+        index = opened.store._index
+        index.refresh()
+        before = index.find(page.key)
+        index._records.clear()
+
+        def moved() -> None:
+            with closing(connect(tmp_path / INDEX_NAME)) as other, transaction(other) as db:
+                query = "SELECT seq, segment, offset FROM records WHERE key = ?"
+                seq, segment, offset = db.execute(query, (page.key,)).fetchone()
+                move_record(db, seq, segment, offset + 4096)
+            index.refresh()
+
+        index._lock = Afterwards(moved)
+        index.find(page.key)
+        assert index.find(page.key).place.offset == before.place.offset + 4096
