@@ -10,7 +10,7 @@ from collections.abc import Callable
 from engine.limits import SLICE_MS
 from engine.runner import RowRun, Runner
 from engine.timings import now_ms
-from engine.turn import Turn
+from engine.turn import Phase, Turn
 from kernels.program import StepResult
 
 Planned = list[tuple[Turn, RowRun]]
@@ -26,6 +26,11 @@ class Parking:
     def holds(self, turn: Turn) -> bool:
         """Its rows are part of the parked step: nothing else may be computed for it."""
         return any(turn is held for held, _ in self._parked)
+
+    @property
+    def answering(self) -> bool:
+        """The next token of an answer waits in it."""
+        return any(held.phase is Phase.DECODE for held, _ in self._parked)
 
     def choose(self, plan: Callable[[], Planned]) -> Planned:
         """What `plan` finds for others, or the parked step: by turns."""

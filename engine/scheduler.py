@@ -146,7 +146,7 @@ class Scheduler:
         drafts = self._speculation.drafts(decoding, beside_prefill=bool(self._in_order(Phase.PREFILL)))
         for turn, draft in zip(decoding, drafts, strict=True):
             planned += self._guarded_run(turn, partial(decode_run, turn, draft))
-        room = self.slice(decoding=bool(planned))
+        room = self.slice(decoding=bool(planned) or self._parking.answering)
         if reading is not None:
             planned += self._guarded_run(reading, partial(prefill_run, reading, room))
         return planned

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.messages import Cancel, TokenDelta, TurnId
+from engine.messages import Cancel, Role, TokenDelta, TurnId
 from engine.runner import RowRun
 from kernels.program import PARK, StepResult
 from tests.engine.engine_driver import Driver
@@ -62,3 +62,29 @@ def test_parked_steps_of_two_conversations_give_the_answers_of_undisturbed_ones(
         driver.submit(name, name, prompt(700, seed))
     assert [driver.result(name).generated for name in "ab"] == wanted
     assert sum(parked) > 10
+
+
+def test_answers_in_a_parked_step_wait_for_short_slices_only(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = driver.client._service.running
+    assert running is not None
+    runner, scheduler, step, seen = running.runner, running.scheduler, running.runner.step, set()
+
+    def disturbed(runs: Sequence[RowRun], *, parkable: bool = False) -> StepResult:
+        if any(Role.GENERATED in run.roles for run in runs):
+            runner.cancel[0] = PARK
+        return step(runs, parkable=parkable)
+
+    def slices(*, decoding: bool) -> int:
+        seen.add((scheduler._parking.answering, decoding))
+        return 40
+
+    driver.submit("long", "a", prompt(64), LONG)
+    driver.wait(lambda e: isinstance(e, TokenDelta) and e.turn == "long")
+    monkeypatch.setattr(runner, "step", disturbed)
+    monkeypatch.setattr(scheduler, "slice", slices)
+    driver.submit("b", "b", prompt(800, 2))
+    driver.run("c", "c", prompt(800, 3))
+    driver.result("b")
+    driver.client.send(Cancel(TurnId("long")))
+    assert (True, True) in seen
+    assert (True, False) not in seen
