@@ -40,6 +40,8 @@ def sweep(path: Path, settings: EngineSettings, prompt: int, generate: int, cont
 
 def _row(model: OfflineModel, prompt: int, generate: int, vocabulary: int) -> SweepRow:
     depth = model.sequence.num_tokens
+    model.sequence.anchors = (depth,)
+    model.cache.anchor(model.sequence)  # windows behind it stay: it is gone back to
     started = time.perf_counter()
     for token in _ids(generate, vocabulary):
         model.feed([token], role=Role.GENERATED)
