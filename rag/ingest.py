@@ -217,18 +217,17 @@ def index_words(shelf: Shelf, job: Job, document: Document) -> None:
             window = _add_chunks(shelf, document.id, ordinal, window, batch, stemmer)
         ordinal += len(batch)
     with shelf.db.transaction():
-        shelf.db.run(
-            "UPDATE documents SET phase = 'vectors', windows = ?, language = ? WHERE id = ?",
-            (window, stemmer.language, document.id),
-        )
+        shelf.db.run("UPDATE documents SET phase = 'vectors', windows = ? WHERE id = ?", (window, document.id))
 
 
 def _stem_pages(shelf: Shelf, job: Job, document: Document) -> Stemmer:
     """The stemmer of the document's language, once its pages' words are there by their stems."""
     stemmer = Stemmer(stems.told_language(shelf.db, document.id, document.pages))
-    if stemmer.language != document.language:  # or the import was broken off
+    if stemmer.language != document.language:  # told now, so that what is broken off goes on
         with shelf.db.transaction():
             stems.remove_pages(shelf.db, document.id)
+            records.remove_passages(shelf.db, document.id)
+            shelf.db.run("UPDATE documents SET language = ? WHERE id = ?", (stemmer.language, document.id))
     more = bool(stemmer.language)
     while more:
         job.report(document.id, "words", 0, document.pages)

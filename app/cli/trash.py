@@ -34,7 +34,7 @@ class Trash:
 
     def only(self, names: list[str]) -> Trash:
         """What is named: a conversation's title or id before a document's name. UserError: a name is not there."""
-        found = [self._named(name) for name in names]
+        found = dict.fromkeys(map(self._named, names))
         return Trash(
             tuple(one for one in found if isinstance(one, Conversation)),
             tuple(one for one in found if not isinstance(one, Conversation)),

@@ -149,14 +149,22 @@ def usable_embedder(folder: Path) -> Embedder:
 def make_vectors_beside(folder: Path, embedder: Embedder, on_progress: OnProgress, cancelled: Cancelled) -> int:
     """Vectors of every document by another embedder, while those in use stay as they are; the number of documents.
 
-    What an earlier, interrupted call has made is kept. Raises IntakeCancelled, DocumentError.
+    What an earlier, interrupted call has made is kept. Raises IntakeCancelled, DocumentError, and UserError where
+    another process has a document in its hands.
     """
     from rag import Library
 
     library = Library(folder, embedder)
     try:
         library.embed_missing(on_progress, cancelled)
-        return sum(document.embedded for document in library.documents())
+        documents = library.documents()
+        if left := [document.name for document in documents if not document.embedded]:
+            raise UserError(
+                "The search has not been switched yet.",
+                f"Another Pagekeep is working on {len(left):,} of the documents, {left[0]} among them.",
+                "Try again when that is done; what was made is kept.",
+            )
+        return len(documents)
     finally:
         library.close()
 

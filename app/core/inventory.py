@@ -11,7 +11,7 @@ from app.core.conversations import ConversationStore
 from app.core.records import Message, PhaseTimes, TokenReport, TurnReport
 from engine.messages import ConversationId, Tokens
 from rag.inventory import Entry, answer, no_such_page
-from rag.scope import chapters
+from rag.scope import PAGES, chapters
 from rag.types import DocumentId
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def catalogue_answer(question: str, documents: Sequence[int], library: Library) 
         return None
     everything = library.documents()
     attached = [document for document in everything if int(document.id) in documents]
-    labels = [(document.name, library.page_labels(document.id)) for document in attached]
+    named = attached if PAGES.search(question) else []
+    labels = [(document.name, library.page_labels(document.id)) for document in named]
     if (told := no_such_page(question, labels)) is not None:
         return told
     chosen = everything if LIBRARY.search(question) or not attached else attached

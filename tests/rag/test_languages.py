@@ -93,6 +93,18 @@ def test_a_page_read_anew_loses_its_stems(library: Library, tmp_path: Path) -> N
     assert library.search("Haus")[0].page_index == 1
 
 
+def test_an_import_that_was_begun_without_stems_gets_them(library: Library, tmp_path: Path) -> None:
+    """By a version before them, which was ended between two passages."""
+    german, db = add(library, tmp_path, "german"), library._shelf.db
+    with db.transaction():
+        for table in TABLES:
+            db.run(f"DELETE FROM {table}")
+        db.run("UPDATE documents SET phase = 'words', language = '' WHERE id = ?", (german.id,))
+    library.embed_missing()
+    assert [rows(library, table) for table in TABLES] == [3, 3]
+    assert library.search("Haus")[0].page_index == 1
+
+
 def test_the_language_is_told_by_common_words() -> None:
     assert {language: language_of(texts) for language, texts in TEXTS.items()} == {name: name for name in TEXTS}
     english = "The desk is open in the morning, and a reader who is late can ask for the key at the other door."

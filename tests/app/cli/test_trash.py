@@ -39,7 +39,7 @@ def test_what_is_in_the_trash_comes_back_by_name(full) -> None:
 
 def test_the_trash_is_emptied_in_part_and_wholly(full) -> None:
     first = full("trash", "ls", "--json").json["conversations"][0]["id"]
-    assert "gone for good" in full("trash", "empty", first[:8]).out
+    assert "gone for good" in full("trash", "empty", first[:8], first).out
     left = full("trash", "empty", "--json").json
     assert (len(left["conversations"]), len(left["documents"])) == (1, 1)
     assert full("trash", "ls").out == full("trash", "empty").out == "The trash is empty.\n"

@@ -8,6 +8,7 @@ from app.core.embedding import Shelves, embedder_of, make_vectors_beside, usable
 from app.core.errors import UserError
 from assets import sample_pdf
 from rag import IntakeCancelled, Library
+from rag.index.locks import exclusive
 from rag.types import IngestProgress
 from tests.engine.embedding.test_embedder import folder
 
@@ -46,6 +47,15 @@ def test_vectors_are_made_beside_those_in_use(tmp_path: Path, models: tuple[Path
     assert hit.why["vectors"] != before.why["vectors"]
     assert shelves.library().embedder.name == embedder_of(two).name
     shelves.close()
+
+
+def test_nothing_is_switched_while_another_process_has_a_document(tmp_path: Path, models: tuple[Path, Path]) -> None:
+    one, two = models
+    library = Library(tmp_path / "shelf", embedder_of(one))
+    document = library.add(sample_pdf())
+    with exclusive(library._lock(document.sha256), lambda: False), pytest.raises(UserError, match="not been switched"):
+        make_vectors_beside(library.folder, usable_embedder(two), nothing, lambda: False)
+    library.close()
 
 
 def test_a_chosen_model_that_is_gone_is_not_replaced_in_silence(tmp_path: Path) -> None:
