@@ -397,7 +397,7 @@ class TurnTimings:
     first_token: float = 0.0  # from submit to the first sampled token
     decode: float = 0.0
     save: float = 0.0
-    check: float = 0.0  # until all that came from disk was checked, beside the first step: more than `restore`
+    check: float = 0.0  # until all that came from disk was checked: mostly beside the first step
 
 
 @dataclass(frozen=True)
