@@ -68,7 +68,8 @@ def export_state(db: sqlite3.Connection, segments: Path, conversation: str, targ
 
 
 def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transferred:
-    """Takes a file in; what is here already is not written again. StoreError: the file is not whole or not sound."""
+    """Takes a file in; what is here already is not written again, and a conversation that went on here since stays
+    where it is. StoreError: the file is not whole or not sound."""
     try:
         found = list(scan(source, 0))
     except OSError as error:
@@ -86,7 +87,8 @@ def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transf
         with transaction(db):
             set_scanned(db, writer.name, writer.end)
             insert_records(db, model, placed)
-            put_head(db, model, head_of(head))
+            if not _went_on(db, model, head):
+                put_head(db, model, head_of(head))
     finally:
         writer.close()
     size = source.stat().st_size
@@ -96,6 +98,13 @@ def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transf
 def _model(db: sqlite3.Connection, fingerprint: bytes) -> int:
     with transaction(db):
         return model_id(db, fingerprint)
+
+
+def _went_on(db: sqlite3.Connection, model: int, head: RecordHeader) -> bool:
+    """Whether a later end of the conversation is known here."""
+    query = "SELECT saved FROM heads WHERE model = ? AND conversation = ?"
+    row = db.execute(query, (model, head.conversation)).fetchone()
+    return row is not None and int(row[0] * 1e9) > head.serial
 
 
 def _body(path: Path, offset: int, header: RecordHeader) -> bytes:

@@ -79,6 +79,20 @@ def test_what_is_here_already_is_not_written_again(store: Path, tmp_path: Path) 
     assert (taken.records, taken.new) == (11, 6)
 
 
+def test_an_older_export_leaves_a_conversation_that_went_on_where_it_is(store: Path, tmp_path: Path) -> None:
+    later = FIRST + tokens_of([7, 8, 9])
+    with StoreTools(store) as tools:
+        tools.export_state("first", tmp_path / "file")
+    with Opened(store, LAYOUT) as opened:
+        opened.converse("first", later).release()
+    with StoreTools(store) as tools:
+        tools.import_state(tmp_path / "file")
+        (entry,) = (entry for entry in tools.ls() if entry.conversation == "first")
+        assert entry.tokens == entry.tokens_saved == len(later)
+    with Opened(store, LAYOUT) as opened:
+        assert opened.cache.match(later).tokens == len(later)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_damaged_or_cut_file_is_refused_whole(store: Path, tmp_path: Path, seed: int) -> None:
     chance, file = random.Random(seed), tmp_path / "file"
