@@ -26,12 +26,12 @@ LAST_SAMPLED = 1
 COUNTING = """
 import sys
 from kernels.native_program import NativeProgram
-rows, step = [0], NativeProgram.step
-def counting(self, batch):
-    result = step(self, batch)
+rows, ended = [0], NativeProgram._result  # of steps and of parked steps that went on
+def counting(self, status, batch, *outputs):
+    result = ended(self, status, batch, *outputs)
     rows[0] += len(batch.tokens) if result.completed else 0
     return result
-NativeProgram.step = counting
+NativeProgram._result = counting
 from app.main import main
 status = main(sys.argv[1:])
 print("rows", rows[0], file=sys.stderr)
