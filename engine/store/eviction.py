@@ -27,11 +27,14 @@ class _Entry(NamedTuple):
     tokens: int
 
 
-def evict(db: sqlite3.Connection, bytes_wanted: int) -> int:
-    """Removes leaves of the page tree, worth least first, until that many bytes are free; returns records removed."""
+def evict(db: sqlite3.Connection, bytes_wanted: int, keep: tuple[int, bytes] | None = None) -> int:
+    """Removes leaves of the page tree, worth least first, until that many bytes are free; returns records removed.
+
+    `keep`: (model, key) of what a record that is about to be written follows: it is no leaf, nor is what is before it.
+    """
     removed: dict[int, list[Key]] = {}
     lifted: dict[tuple[int, bytes], float] = {}
-    for entry in _leaves(db) if bytes_wanted > 0 else ():
+    for entry in _leaves(db, keep) if bytes_wanted > 0 else ():
         if bytes_wanted <= 0:
             break
         removed.setdefault(entry.model, []).append(Key(entry.key))
@@ -53,13 +56,15 @@ def _lift(db: sqlite3.Connection, used: dict[tuple[int, bytes], float]) -> None:
     )
 
 
-def _leaves(db: sqlite3.Connection) -> Iterator[_Entry]:
+def _leaves(db: sqlite3.Connection, keep: tuple[int, bytes] | None) -> Iterator[_Entry]:
     """Entries in the order in which they may go: leaves first, worth least first, nothing pinned."""
     columns = "max(used), model, key, parent, sum(length), max(start), max(tokens)"
     rows = db.execute(f"SELECT {columns} FROM records GROUP BY model, key")
     entries = {(row[1], row[2]): _Entry(*row) for row in rows}
     children = Counter((entry.model, entry.parent) for entry in entries.values())
     pinned, worth = _pinned(db, entries), _worth(db)
+    if keep:
+        _add_path(pinned, entries, keep)
     heap = [(worth(entry), entry) for name, entry in entries.items() if not children[name] and name not in pinned]
     heapq.heapify(heap)
     while heap:
@@ -97,11 +102,16 @@ def _pinned(db: sqlite3.Connection, entries: dict[tuple[int, bytes], _Entry]) ->
     pinned: set[tuple[int, bytes]] = set()
     for model, last, tail in db.execute("SELECT model, last, tail FROM heads WHERE pinned").fetchall():
         pinned.add((model, tail))
-        name = (model, last)
-        while name in entries and name not in pinned:
-            pinned.add(name)
-            name = (model, entries[name].parent)
+        _add_path(pinned, entries, (model, last))
     return pinned
+
+
+def _add_path(
+    pinned: set[tuple[int, bytes]], entries: dict[tuple[int, bytes], _Entry], name: tuple[int, bytes]
+) -> None:
+    while name in entries and name not in pinned:
+        pinned.add(name)
+        name = (name[0], entries[name].parent)
 
 
 def shorten_heads(db: sqlite3.Connection, model: int) -> None:

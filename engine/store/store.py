@@ -235,16 +235,25 @@ class KvStore:
         if isinstance(error, sqlite3.Error) and is_damage(error):
             mark_damaged(self.folder)
 
-    def _make_room(self, size: int) -> bool:
-        """On the writing thread: evicts when the budget is reached; False if that did not help."""
+    def _make_room(self, size: int, after: Key | None) -> bool:
+        """On the writing thread: evicts when the budget is reached; False if that did not help.
+
+        `after`: the page that the record follows. Without it the record would be of no use, so it stays, and where it
+        is gone nothing is evicted for the record.
+        """
         folder = self.folder / SEGMENTS_NAME
         if segment_bytes(folder) + self._writer.held_bytes + size <= self._budget:
             return True
         with maintenance(self.folder) as free:
             if free:
                 self._writer.rotate()
-                self._index.maintain(lambda db: collect(db, folder, int(self._budget * _EVICT_TO) - size))
+                self._index.maintain(lambda db: self._collect(db, int(self._budget * _EVICT_TO) - size, after))
         return segment_bytes(folder) + size <= self._budget
+
+    def _collect(self, db: sqlite3.Connection, budget: int, after: Key | None) -> None:
+        name = (self._index.model, after) if after else None
+        if name is None or db.execute("SELECT 1 FROM records WHERE model = ? AND key = ?", name).fetchone():
+            collect(db, self.folder / SEGMENTS_NAME, budget, name)
 
     def _tell_recovery(self) -> None:
         if self.recovered.rebuilt:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.kv.disk import Head, Notice, StateRequest, WriteRequest
+from engine.kv.keys import Key
 from engine.store.index import Index
 from engine.store.packing import Packer
 from engine.store.record import BLOCK, RecordHeader
@@ -61,12 +62,12 @@ class Unpublished:
 class Writer:
     """Owns the process's segment. Every job is settled in the end: durable, or refused with `done(False)`.
 
-    Attributes: bytes_written: appended so far. `make_room(bytes)` is asked before each record, `failed` told
-    about errors; both on the thread.
+    Attributes: bytes_written: appended so far. `make_room(bytes, page before it)` is asked before each record, `failed`
+    told about errors; both on the thread.
     """
 
     def __init__(
-        self, folder: Path, index: Index, packer: Packer, make_room: Callable[[int], bool],
+        self, folder: Path, index: Index, packer: Packer, make_room: Callable[[int, Key | None], bool],
         failed: Callable[[Exception], None],
     ) -> None:  # fmt: skip
         self._folder = folder
@@ -181,7 +182,8 @@ class Writer:
         self._index.forget(job.forget, job.delete)
 
     def _append(self, job: Job) -> None:
-        segment = self._ready_segment(job.bytes)
+        after = job.request.parent if job.request and job.request.start else None
+        segment = self._ready_segment(job.bytes, after)
         if job.request:
             for header, pieces in self._packer.pack(job.request):
                 offset = self._append_record(segment, header, pieces)
@@ -197,8 +199,8 @@ class Writer:
             self._open.since = time.monotonic()
         self._open.jobs.append(job)
 
-    def _ready_segment(self, size: int) -> SegmentWriter:
-        if not self._make_room(size):
+    def _ready_segment(self, size: int, after: Key | None = None) -> SegmentWriter:
+        if not self._make_room(size, after):
             raise OSError(errno.EDQUOT, "the disk budget is used up")
         if self._segment and self._segment.end + size > SEGMENT_BYTES and not self._segment.is_empty:
             self.rotate()

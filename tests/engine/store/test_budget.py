@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import time
 from pathlib import Path
 
@@ -38,6 +40,21 @@ def test_the_store_stays_within_its_budget(tmp_path: Path) -> None:
         check_rows(sequence)
     with StoreTools(tmp_path) as tools:
         assert not tools.verify().damaged
+
+
+def test_of_what_is_larger_than_the_budget_the_beginning_stays(tmp_path: Path) -> None:
+    budget, long = 20 * RECORD, tokens_of(range(45 * PAGE + 3))
+    with Opened(tmp_path, disk_budget=budget) as opened:
+        opened.converse("small", questions(1, 2)).release()
+        opened.converse("long", long).release()
+        assert "budget" in opened.cache.notices()[0].why
+    with Opened(tmp_path, disk_budget=budget) as opened:
+        found = opened.cache.match(long)
+        assert 10 * PAGE <= found.tokens < len(long)
+        check_rows(restore(opened.cache, found))
+    with contextlib.closing(sqlite3.connect(tmp_path / "index.sqlite")) as db:
+        query = "SELECT count(*) FROM records WHERE start > 0 AND parent NOT IN (SELECT key FROM records)"
+        assert db.execute(query).fetchone() == (0,), "nothing is kept behind a gap"
 
 
 def test_a_pinned_conversation_stays(tmp_path: Path) -> None:
