@@ -9,7 +9,10 @@ __all__ = ["isa", "numerics_label"]
 
 
 def isa() -> str:
-    """The instruction set level in use: "avx512bf16", "avx512", "avx2" or "portable" (PAGEKEEP_ISA forces one)."""
+    """The instruction set level in use; PAGEKEEP_ISA forces one.
+
+    "avx512bf16", "avx512", "avxvnni", "avx2", "dotprod" (ARM) or "portable".
+    """
     from kernels.native_program import default_isa
 
     return default_isa()

@@ -32,6 +32,7 @@ std::vector<const KernelTable*> available_levels() {
                         __builtin_cpu_supports("avx512vnni");
     if (avx512 && __builtin_cpu_supports("avx512bf16")) levels.push_back(table_avx512bf16());
     if (avx512) levels.push_back(table_avx512());
+    if (avx2 && __builtin_cpu_supports("avxvnni")) levels.push_back(table_avxvnni());
     if (avx2) levels.push_back(table_avx2());
 #elif defined(PK_ARM)
     if (has_dot_products()) levels.push_back(table_dotprod());

@@ -41,6 +41,7 @@ struct KernelTable {
 const KernelTable* table_portable();
 #if defined(PK_X86)
 const KernelTable* table_avx2();
+const KernelTable* table_avxvnni();
 const KernelTable* table_avx512();
 const KernelTable* table_avx512bf16();
 #endif
