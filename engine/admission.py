@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy.typing as npt
 
 from engine.errors import ContextOverflow
 from engine.kv.cache import KvCache
+from engine.kv.disk import Gone
 from engine.kv.match import PrefixMatch
+from engine.kv.reasons import why_missing
 from engine.kv.restore import Restore
 from engine.kv.shift import KeyRotation
 from engine.messages import Event, Removal, Tokens, TurnQueued, TurnRestored
@@ -62,7 +65,7 @@ class Admission:
             self._remove(turn, turn.removing)
         turn.kv.anchors = (turn.request.shared_tokens, turn.request.history_tokens, match.parted)
         turn.approximate = turn.kv.approximate
-        self._account(turn, match, restore.failed or match.missing_reason, turn.kv.num_tokens)
+        self._account(turn, match, restore.failed, turn.kv.num_tokens)
         turn.phase = Phase.PREFILL
 
     def wait(self, turn: Turn, alone: bool, seconds: float) -> None:
@@ -100,7 +103,7 @@ class Admission:
     def _find(self, turn: Turn) -> PrefixMatch:
         """What is computed of the prompt; or of what it was before a removal, where more of that can be used."""
         request, removal = turn.request, turn.request.removal
-        found = self._cache.match(turn.prompt, request.shifts, request.conversation)
+        found = self._cache.match(turn.prompt, request.shifts, request.conversation, request.history_tokens)
         if removal is None or self._rotation is None:
             return found
         before = inserted(turn.prompt, removal)
@@ -199,7 +202,7 @@ class Admission:
         turn.kv.bytes_read = turn.bytes_read
         assert turn.match is not None
         reused = turn.reused.total + max(0, turn.kv.num_tokens - before)  # what is before it was computed
-        self._account(turn, turn.match, behind.failed or turn.match.missing_reason, reused)
+        self._account(turn, turn.match, behind.failed, reused)
 
     def _check_fit(self, turn: Turn) -> None:
         over = len(turn.prompt) + 1 - self._context
@@ -210,10 +213,12 @@ class Admission:
                 "Remove a document, switch to passages, start a new conversation or choose a larger context.",
             )
 
-    def _account(self, turn: Turn, match: PrefixMatch, missing_reason: str, reused: int) -> None:
+    def _account(self, turn: Turn, match: PrefixMatch, failed: str, reused: int) -> None:
+        """`failed`: why less than the match came back."""
         memory = min(match.memory_tokens, reused)
         turn.reused = split_reused(memory, reused - memory, turn.request.shared_tokens)
-        turn.missing_reason = self._named(turn, missing_reason or "not in cache")
+        gone = Gone(failed, time.time()) if failed else Gone(match.missing_reason or "not in cache", match.missing_at)
+        turn.missing = why_missing(self._cache, turn.request, gone, reused)
         self._note(turn)
         self._emit(
             TurnRestored(
@@ -224,14 +229,6 @@ class Admission:
                 self._rates.prefill_ms(reused),
             )
         )
-
-    def _named(self, turn: Turn, reason: str) -> str:
-        """Names the KV type in which the state was kept, where that is why it can't be used."""
-        reused = turn.reused.total
-        if reason != "not in cache" or reused >= turn.request.history_tokens or self._cache.disk is None:
-            return reason
-        kept = self._cache.disk.other_kv_type(turn.request.conversation, reused)
-        return f"kept as KV type {kept}" if kept else reason
 
     def _note(self, turn: Turn) -> None:
         difference = turn.difference()

@@ -25,6 +25,7 @@ BackendName = Literal["cpu", "reference", "gpu", "fake"]
 Reasoning = Literal["auto", "on", "off", "low", "medium", "high"]
 FinishReason = Literal["stop", "stop_string", "length", "context", "cancelled"]
 StateTier = Literal["memory", "disk", "none"]
+LastTurn = Literal["ended", "stopped", "cut off"]
 
 
 class PageBits(IntFlag):
@@ -171,7 +172,8 @@ class Submit:
 
     `shared_tokens`: how many leading tokens belong to the header and documents, for the report
     "of which shared". `history_tokens`: how many leading tokens the conversation had computed when its
-    last turn ended; what is recomputed below that needs a reason, what lies above is new.
+    last turn ended; what is recomputed below that needs a reason, what lies above is new. `last_turn`: how
+    that turn ended, "cut off" with its process.
     `shifts`: ranges that were taken out of the conversation without computing the rest again (the last one by
     `removal`, if that is to be done now). Where the moved state is lost, the prompt is computed as it stands: exact.
     """
@@ -182,6 +184,7 @@ class Submit:
     sampling: Sampling
     shared_tokens: int = 0
     history_tokens: int = 0
+    last_turn: LastTurn = "ended"
     priority: bool = False  # the conversation the reader looks at goes first
     shifts: tuple[Shift, ...] = ()
     removal: Removal | None = None
@@ -264,12 +267,14 @@ def document_of_state(conversation: str) -> str | None:
 
 @dataclass(frozen=True)
 class QueryState:
-    """Asks for `StateReport`; `tokens` is the conversation's stored history, `shifts` as in Submit."""
+    """Asks for `StateReport`; `tokens` is the conversation's stored history, the rest as in Submit."""
 
     request: int
     conversation: ConversationId
     tokens: Tokens
     shifts: tuple[Shift, ...] = ()
+    history_tokens: int = 0
+    last_turn: LastTurn = "ended"
 
 
 # --- events --------------------------------------------------------------------------------------
@@ -335,13 +340,19 @@ class ReusedTokens:
 class ComputedRange:
     """Tokens that went through the model before the first new one, and why.
 
-    reason: "new" | "not in cache" | "evicted" | "edited" | "last sampled" | "first token" | "damaged" |
-    "kept as KV type f16" (another than the one that runs) |
-    "sliding window" (layers that look back a little are kept around some places only) | ...
+    reason: "new" | "last sampled" | "first token", or what became of state that there was: "evicted" (by the disk
+    budget), "evicted by gc" (the same, by the command), "evicted from memory" (and it was not on disk), "dropped" (the
+    reader forgot it), "damaged", "removed" (its file), "edited" (other tokens were kept), "not saved" (the process
+    ended before), "stopped" (the turn was, before its page was full), "moved state undone" (it was kept after a
+    removal that moved it, which was taken back), "kept as KV type f16" (another than the one that runs), "kept for
+    another model", "sliding window" (layers that look back a little are kept around some places only), "faster to
+    compute than to read", "not in cache".
+    at: when that happened (unix time); 0: not known, or no matter.
     """
 
     tokens: int
     reason: str
+    at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -488,7 +499,7 @@ class StateReport:
     last_saved: float | None  # unix time
     rebuild_seconds: float  # what a full prefill would take at the measured rate
     tier: StateTier
-    missing_reason: str = ""  # why the reusable prefix ends where it does, "" if it is all
+    missing: tuple[ComputedRange, ...] = ()  # what goes through the model on return, and why
     difference: FirstDifference | None = None
     tokens_foreign: int = 0  # of the prefix, computed under another numerics label
     pages: bytes = b""  # a PageBits value per page of `page_tokens` tokens, 0 where it must be computed

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from engine.background import DocumentReader
 from engine.canary import Canary
 from engine.kv.cache import KvCache
+from engine.kv.disk import Gone
+from engine.kv.reasons import computed_ranges, why_missing
 from engine.loading import LoadedModel
 from engine.messages import ConversationId, EngineSettings, EngineStats, QueryState, StateReport
 from engine.overflow import shift_refused
@@ -57,7 +59,9 @@ class Running:
         )
 
     def state(self, query: QueryState) -> StateReport:
-        numbers = self.cache.report(query.conversation, query.tokens, query.shifts)
+        numbers = self.cache.report(query.conversation, query.tokens, query.shifts, query.history_tokens)
+        reused = numbers.tokens_memory + numbers.tokens_disk_only
+        missing = why_missing(self.cache, query, Gone(numbers.missing_reason, numbers.missing_at), reused)
         return StateReport(
             request=query.request,
             conversation=query.conversation,
@@ -72,7 +76,7 @@ class Running:
             last_saved=numbers.last_saved,
             rebuild_seconds=self.rates.prefill_ms(numbers.tokens) / 1e3,
             tier=numbers.tier,
-            missing_reason=numbers.missing_reason,
+            missing=computed_ranges(query, reused, missing),
             difference=numbers.difference,
             tokens_foreign=numbers.tokens_foreign,
             pages=numbers.pages,

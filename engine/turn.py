@@ -8,6 +8,7 @@ from enum import Enum, auto
 from engine.answer import AnswerText
 from engine.drafts import DraftSource
 from engine.kv.match import PrefixMatch
+from engine.kv.reasons import Missing, computed_ranges
 from engine.kv.restore import Restore
 from engine.kv.sequence import Sequence
 from engine.messages import (
@@ -16,7 +17,6 @@ from engine.messages import (
     FirstDifference,
     Removal,
     ReusedTokens,
-    Role,
     Submit,
     Tokens,
     TurnFinished,
@@ -50,7 +50,7 @@ class Turn:
     fed: int = 0  # prompt tokens that went through the model
     shared_late: int = 0  # tokens taken over from another turn after admission
     reused: ReusedTokens = field(default_factory=ReusedTokens)
-    missing_reason: str = "not in cache"
+    missing: Missing = field(default_factory=Missing)
     generated: list[int] = field(default_factory=list)
     bytes_read: int = 0
     source: DraftSource | None = None  # made when the answer begins
@@ -99,7 +99,7 @@ class Turn:
         reused = self.reused_in_all.total
         if reused == len(self.prompt):
             return (ComputedRange(1, "first token"),) if self.fed else ()
-        return explain_computed(self.request, reused, self.missing_reason)
+        return computed_ranges(self.request, reused, self.missing)
 
     def difference(self) -> FirstDifference | None:
         """Where the prompt leaves what this conversation had computed, if reuse ended for that and not before it."""
@@ -111,8 +111,10 @@ class Turn:
         """Why, for the log: behind what this conversation had computed all is new. None: everything was reused."""
         if self.reused.total == len(self.prompt):
             return None
-        grown = self.reused.total >= self.request.history_tokens
-        return "new" if grown and self.missing_reason in ("edited", "not in cache") else self.missing_reason
+        if self.reused.total >= self.request.history_tokens and self.missing.reason not in ("edited", "not in cache"):
+            return self.missing.reason
+        reasons = (part.reason for part in computed_ranges(self.request, self.reused.total, self.missing))
+        return next(reason for reason in reasons if reason != "last sampled")
 
     def finished(self, reason: FinishReason, bytes_written: int) -> TurnFinished:
         return TurnFinished(
@@ -132,22 +134,6 @@ class Turn:
             drafted=self.drafted,
             accepted=self.accepted,
         )
-
-
-def explain_computed(request: Submit, reused: int, missing_reason: str) -> tuple[ComputedRange, ...]:
-    """Splits what has to be computed into ranges with a reason each.
-
-    Below `history_tokens` the conversation had its KV once, so `missing_reason` says what became of it. The first
-    token above is the last one sampled in the turn before: it was never fed to the model. The rest is new.
-    """
-    total, history = len(request.tokens), request.history_tokens
-    ranges = [ComputedRange(max(0, min(history, total) - reused), missing_reason)]
-    above = max(reused, history)
-    if 0 < above == history < total and request.tokens.roles[above] == Role.GENERATED:
-        ranges.append(ComputedRange(1, "last sampled"))
-        above += 1
-    ranges.append(ComputedRange(total - above, "new"))
-    return tuple(entry for entry in ranges if entry.tokens > 0)
 
 
 def split_reused(memory: int, disk: int, shared_tokens: int) -> ReusedTokens:

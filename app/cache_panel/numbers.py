@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from app.core.explain import reason_words
+from app.core.records import NEW_WORK
 from app.widgets.bars import Part
 from app.widgets.format import about, ago, count, plural, size
 from engine.messages import StateReport
@@ -31,6 +33,13 @@ def missing_tokens(report: StateReport) -> int:
     return missing if missing > LAST_SAMPLED else 0
 
 
+def missing_words(report: StateReport) -> str:
+    """`117 tokens: evicted by gc at 2026-11-30 08:44 to meet the disk budget`, by reason."""
+    lost = [part for part in report.missing if part.reason not in NEW_WORK]
+    why = "; ".join(f"{plural(part.tokens, 'token')}: {reason_words(part)}" for part in lost)
+    return why or (count(missing_tokens(report)) if missing_tokens(report) else "nothing")
+
+
 def dropped_words(report: StateReport, disk: bool) -> str:
     """What is left after memory was freed or, with `disk`, the state was dropped, and why."""
     left = report.tokens_memory + (report.tokens_disk_only if disk else 0)
@@ -52,7 +61,7 @@ def values(report: StateReport) -> dict[str, str]:
         "Tokens": count(report.tokens),
         "In memory": count(report.tokens_memory),
         "On disk only": count(report.tokens_disk_only),
-        "Must be read": count(missing_tokens(report)) if missing_tokens(report) else "nothing",
+        "Must be read": missing_words(report),
         "Not saved yet": count(report.tokens_unsaved),
         "Last saved": ago(report.last_saved) if report.last_saved is not None else "never",
         "Shared": shared,

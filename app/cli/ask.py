@@ -15,7 +15,7 @@ from app.cli.session import Session, engine_options, open_session, stored_settin
 from app.cli.ways import way_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
-from app.core.explain import explain_lines
+from app.core.explain import explain_lines, spans_json
 from app.core.lookups import Lookup, PagesRead
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
@@ -217,7 +217,7 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "saved_ms": turn.saved_ms if turn else None,
         "bytes_read": turn.bytes_read if turn else None,
         "bytes_written": turn.bytes_written if turn else None,
-        "recomputed": [asdict(span) for span in turn.recomputed()] if turn else None,
+        "recomputed": spans_json(turn) if turn else None,
         "difference": asdict(turn.difference) if turn and turn.difference else None,
         "approximate": turn.approximate if turn else None,
         "conversation": {"id": conversation.id, "title": conversation.title},

@@ -101,6 +101,7 @@ class AnswerStream:
             self._add(event)
         elif isinstance(event, PrefillProgress):
             self.computed = event.done
+            self._keep_sometimes()
             left = (event.total - event.done) / event.tokens_per_second if event.tokens_per_second else None
             self._phase("reading", event.done, event.total, left)
         elif isinstance(event, TurnRestored):
@@ -120,9 +121,7 @@ class AnswerStream:
             self._show(part, piece)
         if event.text:
             self._watch_for_loops()
-        if time.monotonic() - self._stored >= STORE_EVERY_S:
-            with contextlib.suppress(UserError):  # a full disk is told at the end; the answer is shown
-                self.keep()
+        self._keep_sometimes()
 
     def _show(self, part: Part, piece: str) -> None:
         if part == "reasoning":
@@ -150,12 +149,18 @@ class AnswerStream:
             self.looped = True
             self.stop()
 
+    def _keep_sometimes(self) -> None:
+        if time.monotonic() - self._stored >= STORE_EVERY_S:
+            with contextlib.suppress(UserError):  # a full disk is told at the end; the answer is shown
+                self.keep()
+
     def keep(self) -> None:
         """Stores the answer so far as partial: after a crash it is there and can go on."""
         partial = self.so_far("partial")
         self.store.update_answer(
-            partial.id, partial.text, partial.tokens, "partial", partial.reasoning, partial.thought_ms
-        )
+            partial.id, partial.text, partial.tokens, "partial", partial.reasoning, partial.thought_ms,
+            self.tokens_with_kv,
+        )  # fmt: skip
         self._stored = time.monotonic()
 
     def _phase(self, phase: Phase, done: int = 0, total: int = 0, left: float | None = None) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.core import leases, queries
+from app.core import cuts, leases, queries
 from app.core.cut_store import CutStore
 from app.core.database import MigratedDatabase
 from app.core.dates import DateStore
@@ -225,11 +225,13 @@ class ConversationStore:
         state: MessageState,
         reasoning: str = "",
         thought_ms: float = 0.0,
+        computed: int = 0,
     ) -> None:
-        """The answer so far: text and ids together, in one transaction."""
+        """The answer so far: text, ids and what was computed of the conversation, in one transaction."""
         values = {"text": text, **token_blobs(tokens), "state": state, "reasoning": reasoning, "thought_ms": thought_ms}
         with self._database.transaction() as db:
             db.table("messages").update(message, values)
+            cuts.note_computed(db, message, computed)
 
     def finish_answer(
         self, message: Message, citations: Sequence[StoredCitation], report: TurnReport | None

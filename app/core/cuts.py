@@ -82,9 +82,12 @@ def undo(db: sqlite_utils.Database, number: CutId) -> ConversationId:
     if row["message"] is not None:
         values = {"ids": row["ids"], "roles": row["roles"], "placement": row["placement"]}
         db.table("messages").update(row["message"], values)
+    _, since = _computed(db, row["conversation"])
+    since -= _context_tokens(db, row["conversation"])
     db.execute("UPDATE messages SET cut = NULL WHERE cut = ?", [number])
     db.table("conversations").update(row["conversation"], {"shifts": row["shifts"]})
     _restore_computed(db, row["conversation"], row["earlier"])
+    _count_later_turns(db, row["conversation"], row["made"], since)
     db.table("cuts").delete(number)
     return ConversationId(row["conversation"])
 
@@ -120,6 +123,12 @@ def settle(db: sqlite_utils.Database, conversation: ConversationId, approximate:
         db.table("conversations").update(conversation, {"shifts": "[]"})
 
 
+def note_computed(db: sqlite_utils.Database, message: MessageId, computed: int) -> None:
+    """So many leading tokens of the message's conversation have gone through the model by now."""
+    of_message = "id = (SELECT conversation FROM messages WHERE id = ?)"
+    db.execute(f"UPDATE conversations SET computed = max(computed, ?) WHERE {of_message}", [computed, message])
+
+
 def keep_within(db: sqlite_utils.Database, conversation: ConversationId, tokens: int, page_tokens: int) -> None:
     """Only the first `tokens` tokens of the history are left: later messages were set aside."""
     known = moved(db, conversation).shifts
@@ -147,6 +156,21 @@ def _restore_computed(db: sqlite_utils.Database, conversation: ConversationId, e
     tokenizer, computed = _computed(db, conversation)
     if known.get("tokenizer") == tokenizer:
         db.table("conversations").update(conversation, {"computed": max(computed, known["computed"])})
+
+
+def _context_tokens(db: sqlite_utils.Database, conversation: ConversationId) -> int:
+    query = "SELECT sum(length(roles)) FROM messages WHERE conversation = ? AND superseded IS NULL AND cut IS NULL"
+    return int(db.execute(query, [conversation]).fetchone()[0] or 0)
+
+
+def _count_later_turns(db: sqlite_utils.Database, conversation: ConversationId, made: float, short: int) -> None:
+    """What was asked since a cut that is undone has been computed too, without the turns that are back. `short`: by how
+    much less than the context (-1: all but the last sampled token)."""
+    query = "SELECT count(*) FROM messages WHERE conversation = ? AND superseded IS NULL AND cut IS NULL AND created>?"
+    if db.execute(query, [conversation, made]).fetchone()[0]:
+        _, known = _computed(db, conversation)
+        computed = max(known, _context_tokens(db, conversation) + short)
+        db.table("conversations").update(conversation, {"computed": computed})
 
 
 def _places(messages: tuple[Message, ...], cut: Cut) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from app.core.errors import UserError
 from app.core.records import Message, Placement, UsedMode
+from engine.messages import LastTurn
 
 
 def split_unanswered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
@@ -52,6 +53,12 @@ def silent_question(message: Message) -> bool:
 
 def _answered(exchange: Iterable[Message]) -> bool:
     return any(message.role == "assistant" and message.text.strip() for message in exchange)
+
+
+def last_turn(messages: Sequence[Message]) -> LastTurn:
+    """How the last answer ended: one that is still unfinished was cut off with its process."""
+    state = next((m.state for m in reversed(messages) if m.role == "assistant"), "complete")
+    return "ended" if state == "complete" else "cut off" if state == "partial" else "stopped"
 
 
 def placement_of(messages: tuple[Message, ...]) -> Placement:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import asdict, replace
+from typing import Any, Protocol
 
-from app.core.records import Difference, Message, TokenReport, TurnReport
-from engine.messages import FirstDifference
+from app.core.records import ComputedSpan, Difference, Message, TokenReport, TurnReport
+from engine.messages import ComputedRange, FirstDifference
 
 TURNS_REMOVED = "turns removed"
 
@@ -42,6 +43,42 @@ def after_cut(tokens: TokenReport) -> TokenReport:
     return replace(tokens, computed=computed)
 
 
+# What the engine's reasons mean where they do not say it themselves; {at}: when that was, with the word before it.
+_MEANING = {
+    "evicted": "evicted{at} to meet the disk budget",
+    "evicted by gc": "evicted by gc{at} to meet the disk budget",
+    "evicted from memory": "evicted from memory{at}, and it was not on disk",
+    "dropped": "dropped{at} by the reader",
+    "damaged": "damaged on disk, found{at}",
+    "removed": "its file was removed, found{at}",
+    "edited": "other tokens were kept here",
+    "not saved": "not saved before the process ended",
+    "stopped": "the turn was stopped before its page was full",
+    "moved state undone": "moved (approximate) pages were undone",
+    "sliding window": "layers that look back a little are not kept here",
+    "not in cache": "nothing of it is kept",
+}
+
+
+def reason_words(part: ComputedRange | ComputedSpan) -> str:
+    """`evicted by gc at 2026-11-30 08:44 to meet the disk budget`"""
+    at = time.strftime(" at %Y-%m-%d %H:%M", time.localtime(part.at)) if part.at else ""
+    words = _MEANING.get(part.reason, part.reason).format(at=at)
+    return words if at else words.removesuffix(", found")
+
+
+def reason_key(reason: str) -> str:
+    """For programs: `evicted_by_gc`; what a reason says besides is left out."""
+    return "other_kv_type" if reason.startswith("kept as KV type") else reason.replace(" ", "_")
+
+
+def spans_json(report: TurnReport) -> list[dict[str, Any]]:
+    """What was read again, with the reason for programs (`key`) and for people (`words`)."""
+    return [
+        {**asdict(span), "key": reason_key(span.reason), "words": reason_words(span)} for span in report.recomputed()
+    ]
+
+
 def token_words(decoder: Decoder, token: int) -> str:
     """A token's text; bytes that are no character by themselves as \\xNN."""
     return decoder.token_bytes(token).decode("utf-8", "backslashreplace")
@@ -59,7 +96,7 @@ def reuse_words(report: TurnReport) -> str:
 def explain_lines(report: TurnReport) -> list[str]:
     """What was read again and why, in sentences; empty where nothing was."""
     spans = report.recomputed()
-    lines = [f"Read again: tokens {span.start:,} to {span.stop - 1:,} ({span.reason})." for span in spans]
+    lines = [f"Read again: tokens {span.start:,} to {span.stop - 1:,} ({reason_words(span)})." for span in spans]
     if report.difference is not None and spans:
         lines.append(difference_line(report.difference))
     if report.approximate:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from app.core.conversations import ConversationStore
 from app.core.documents import DocumentTexts
-from app.core.exchanges import split_unanswered
+from app.core.exchanges import last_turn, split_unanswered
 from app.core.heads import head_of_next
 from app.core.plans import Situation
 from app.core.prompt import recompose
@@ -58,7 +58,8 @@ class Histories:
         answered, unanswered = split_unanswered(messages)
         head = head_of_next(answered, stored) if identity == model.identity else None
         free = _first_free_marker(stored)
-        found = Situation(store.get(conversation), answered, model, model.end_ids, unanswered, head, free)
+        ended = last_turn(stored)
+        found = Situation(store.get(conversation), answered, model, model.end_ids, unanswered, head, free, ended)
         return found, computed
 
     def _renewed(self, messages: tuple[Message, ...], model: ReadyModel, date: Date | None) -> tuple[Message, ...]:

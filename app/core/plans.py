@@ -11,7 +11,7 @@ from app.core.lookups import Lookup
 from app.core.prompt import Addition, Composed, Context
 from app.core.records import Conversation, Message, UsedMode
 from app.core.segments import PromptFormat
-from engine.messages import Tokens
+from engine.messages import LastTurn, Tokens
 
 ANSWER_ROOM = 64  # tokens; an answer shorter than that helps nobody
 
@@ -60,7 +60,8 @@ class Plan:
 @dataclass(frozen=True)
 class Situation:
     """A conversation before its next question. `unanswered`: a last question that has no answer yet; it is not among
-    the `messages` that the next question follows. `head`, `next_marker`: see prompt.Context.
+    the `messages` that the next question follows. `head`, `next_marker`: see prompt.Context. `last_turn`: how the last
+    answer ended.
     """
 
     conversation: Conversation
@@ -70,3 +71,4 @@ class Situation:
     unanswered: tuple[Message, ...] = ()
     head: Head | None = None
     next_marker: int = 1
+    last_turn: LastTurn = "ended"

@@ -143,11 +143,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class ComputedSpan:
-    """Tokens [start, stop) of a prompt that went through the model, and why."""
+    """Tokens [start, stop) of a prompt that went through the model, and why; `at`: see ComputedRange."""
 
     start: int
     stop: int
     reason: str
+    at: float = 0.0
 
 
 # Reasons of tokens that no earlier turn had computed.
@@ -183,7 +184,7 @@ class TurnReport:
         spans, start = [], self.tokens.reused.total
         for part in self.tokens.computed:
             if part.reason not in NEW_WORK:
-                spans.append(ComputedSpan(start, start + part.tokens, part.reason))
+                spans.append(ComputedSpan(start, start + part.tokens, part.reason, part.at))
             start += part.tokens
         return tuple(spans)
 

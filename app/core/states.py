@@ -11,10 +11,11 @@ from app.core.engine_host import EngineHost
 from app.core.errors import UserError
 from app.core.history import Histories
 from app.core.prompt import history
-from engine.messages import ConversationId, DropState, Focus, PinState, QueryState, SaveState, Tokens
+from engine.messages import ConversationId, DropState, Focus, LastTurn, PinState, QueryState, SaveState, Tokens
 
 if TYPE_CHECKING:
     from app.core.conversations import ConversationStore
+    from app.core.plans import Situation
 
 
 class States:
@@ -38,7 +39,10 @@ class States:
         """Returns a request number; a StateReport event with that number follows."""
         request = next(self._requests)
         shifts = self._store().cuts.moved(conversation).shifts
-        self._host.client.send(QueryState(request, conversation, self._tokens(conversation), shifts))
+        situation, computed = self._situation(conversation)
+        tokens = history(situation.messages + situation.unanswered) if situation else Tokens()
+        ended: LastTurn = situation.last_turn if situation else "ended"
+        self._host.client.send(QueryState(request, conversation, tokens, shifts, computed, ended))
         return request
 
     def save(self, conversation: ConversationId) -> None:
@@ -60,9 +64,13 @@ class States:
 
     def _tokens(self, conversation: ConversationId) -> Tokens:
         """The history in the loaded model's ids; empty without a model."""
+        situation, _ = self._situation(conversation)
+        return history(situation.messages + situation.unanswered) if situation else Tokens()
+
+    def _situation(self, conversation: ConversationId) -> tuple[Situation | None, int]:
+        """With what was computed of it once; None without a model."""
         try:
             model = self._host.gate.current()
         except UserError:
-            return Tokens()
-        situation, _ = self._histories.situation(conversation, model)
-        return history(situation.messages + situation.unanswered)
+            return None, 0
+        return self._histories.situation(conversation, model)

@@ -16,7 +16,7 @@ from app.core.history import Histories
 from app.core.planning import Planner
 from app.core.records import Message, UsedMode
 from app.core.settings import Settings
-from engine.messages import ConversationId, Tokens, TurnId
+from engine.messages import ConversationId, LastTurn, Tokens, TurnId
 
 if TYPE_CHECKING:
     from engine.client import EngineClient
@@ -74,3 +74,4 @@ class Request:
     variant: int = 0
     retrieve_ms: float = 0.0
     computed: int = 0
+    last_turn: LastTurn = "ended"

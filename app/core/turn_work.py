@@ -105,7 +105,8 @@ class TurnWork:
         store.set_draft(job.conversation, "")
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         messages = (*situation.messages, user)
-        request = Request(model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, max(computed, earlier))
+        had = max(computed, earlier), situation.last_turn
+        request = Request(model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, *had)
         return self._answer(job, request)
 
     def _cut(
@@ -159,7 +160,8 @@ class TurnWork:
             return self._survey(job, asked[-1].text)
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         variant = store.superseded_count(job.conversation)
-        request = Request(model, asked, answer, prompt, mode_of(asked), variant, 0.0, computed)
+        had = computed, situation.last_turn
+        request = Request(model, asked, answer, prompt, mode_of(asked), variant, 0.0, *had)
         return self._answer(job, request)
 
     def continue_answer(self, job: RunningTurn) -> WorkspaceEvent:
@@ -174,7 +176,8 @@ class TurnWork:
         if answer.tokens.ids[-1:] and answer.tokens.ids[-1] in situation.end_ids:
             raise UserError("The answer is complete.", "The model ended it itself.", "Ask on, or answer again.")
         prompt = history(messages)
-        return self._answer(job, Request(model, asked, answer, prompt, mode_of(asked), 0, 0.0, computed))
+        had = computed, situation.last_turn
+        return self._answer(job, Request(model, asked, answer, prompt, mode_of(asked), 0, 0.0, *had))
 
     def _situation(self, job: RunningTurn) -> tuple[ReadyModel, Situation, int]:
         if self._with.gate.loading:
@@ -231,6 +234,7 @@ class TurnWork:
             sampling=_sampling(self._with.settings(), request),
             shared_tokens=placement_of(request.messages).shared_tokens,
             history_tokens=request.computed,
+            last_turn=request.last_turn,
             shifts=moved.shifts,
             removal=moved.removal,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from app.core.explain import reason_words
 from app.core.records import Message, TurnReport
 from app.widgets.bars import Part
 from app.widgets.format import count, duration, plural, rate, size
@@ -60,7 +61,7 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("Decode", _with_rate(tokens.generated, tokens.generated - 1, times.decode)),
         ("Drafted ahead", draft_words(report)),
         ("Operations", operations(report)),
-        *((f"Read again ({span.reason})", f"tokens {span.start:,}–{span.stop - 1:,}") for span in report.recomputed()),
+        *_read_again(report),
         ("First difference", difference_words(report)),
         ("Restore", duration(times.restore / 1000) if times.restore >= SHOWN_FROM_MS else ""),
         ("Reading avoided", duration(report.saved_ms / 1000) if report.saved_ms > 0 else ""),
@@ -72,6 +73,11 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("Model", report.model),
     ]
     return [(name, value) for name, value in pairs if value]
+
+
+def _read_again(report: TurnReport) -> list[tuple[str, str]]:
+    spans = report.recomputed()
+    return [(f"Read again ({reason_words(span)})", f"tokens {span.start:,}–{span.stop - 1:,}") for span in spans]
 
 
 def draft_words(report: TurnReport) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.kv import adopt
 from engine.kv.claims import Claims
-from engine.kv.conversations import Conversations
+from engine.kv.conversations import Conversations, Own
 from engine.kv.disk import DiskRecord, DiskTier, Head, Notice
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Key, arrays, page_key, root_key
@@ -77,13 +76,13 @@ class KvCache:
 
     # --- prefixes ---
 
-    def match(self, tokens: Tokens, shifts: tuple[Shift, ...] = (), conversation: str | None = None) -> PrefixMatch:
-        """The longest computed prefix: memory first, then disk. It may be all of `tokens`. Reads no KV.
-
-        `conversation`: whose earlier state tells what was edited; None: any.
-        """
+    def match(
+        self, tokens: Tokens, shifts: tuple[Shift, ...] = (), conversation: str | None = None, history: int = 0
+    ) -> PrefixMatch:
+        """The longest computed prefix, in memory or on disk; it may be all of `tokens`. Reads no KV. `conversation`:
+        whose earlier state, of `history` tokens, tells what was edited; None: any."""
         self.poll()
-        own = None if conversation is None else cache(lambda: self.conversations.own_keys(conversation))
+        own = None if conversation is None else Own(self.conversations, conversation, history)
         wanted = *arrays(tokens), salts_of(shifts, self.layout.page_tokens), own
         found = self._matcher.match(*wanted)
         # Less than a page is not worth asking whether another process wrote something meanwhile.
@@ -94,10 +93,8 @@ class KvCache:
         return replace(found, hidden=self.hiddens.get(found.end_key(self.root)))
 
     def peek(self, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> tuple[int, int]:
-        """Reusable tokens in memory and on disk, for other threads: reads the maps, changes nothing.
-
-        The engine thread may change the maps meanwhile; the answer is then one of a moment ago.
-        """
+        """Reusable tokens in memory and on disk, for other threads: reads the maps, changes nothing. The engine thread
+        may change the maps meanwhile; the answer is then one of a moment ago."""
         for _ in range(_PEEK_TRIES):
             try:
                 found = self._matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens))
@@ -189,10 +186,12 @@ class KvCache:
         if disk:
             self.conversations.forget(conversation)
 
-    def report(self, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> StateNumbers:
+    def report(
+        self, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...] = (), history: int = 0
+    ) -> StateNumbers:
         """The cache panel's numbers for the conversation's stored history."""
         self._refresh()
-        match = self.match(tokens, shifts, conversation)
+        match = self.match(tokens, shifts, conversation, history)
         return state_numbers(match, conversation, self.conversations, self.disk, self.pool.stride)
 
     def stat(self) -> CacheStat:

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 from engine.kv.disk import DiskTier, Head
 from engine.kv.keys import Key
 from engine.kv.tree import Node, PageTree
+
+
+class Own:
+    """What the conversation that asks has kept itself. `ends`: numbers of tokens after which a tail of it ended."""
+
+    def __init__(self, conversations: Conversations, name: str, history: int) -> None:
+        self._conversations = conversations
+        self._head = conversations.heads().get(name)
+        self.ends = (*([self._head.tokens] if self._head else []), history)
+
+    @cached_property
+    def keys(self) -> set[Key]:
+        """Of all its pages; empty where nothing was kept for it yet."""
+        return self._conversations.keys(self._head) if self._head else set()
 
 
 class Conversations:
@@ -63,11 +78,6 @@ class Conversations:
                 break
             key = parent
         return keys
-
-    def own_keys(self, conversation: str) -> set[Key]:
-        """The same by name; empty where nothing was kept for it yet."""
-        head = self.heads().get(conversation)
-        return self.keys(head) if head else set()
 
     def users(self, keys: set[Key], besides: str) -> dict[str, set[Key]]:
         """Other conversations that use some of `keys`, and which."""

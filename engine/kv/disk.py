@@ -125,6 +125,14 @@ class StateRecord:
 
 
 @dataclass(frozen=True)
+class Gone:
+    """Why a page that was here is not (see messages.ComputedRange), and since when (unix time)."""
+
+    reason: str
+    at: float
+
+
+@dataclass(frozen=True)
 class Head:
     """Where a conversation ends: its last sealed page (or the root), and its tail if it has one.
 
@@ -188,8 +196,11 @@ class DiskTier(Protocol):
     def tokens_of(self, record: DiskRecord) -> tuple[Ids, Roles] | None:
         """Ids and roles from the record's header; None if it cannot be read."""
 
-    def gone(self, key: Key) -> str:
-        """Why a page that was here is not: "evicted", "damaged", or "" if it never was."""
+    def gone(self, key: Key) -> Gone | None:
+        """What became of a page that was here; None if it never was."""
+
+    def moved(self, key: Key) -> bool:
+        """Whether the record holds a state that was moved after a removal, or follows one."""
 
     def write(self, request: WriteRequest, done: Callable[[bool], None]) -> int:
         """Queues a record; returns its bytes. `done(True)` once it is durable, `done(False)` if it could not be."""
@@ -211,8 +222,8 @@ class DiskTier(Protocol):
     def forget(self, conversation: str, delete: bool) -> None:
         """Removes the head; `delete` also removes what no other conversation uses."""
 
-    def other_kv_type(self, conversation: str, tokens: int) -> str:
-        """The KV type in which the model kept more than `tokens` tokens of it, if that is another; or ""."""
+    def kept_elsewhere(self, conversation: str, tokens: int) -> str:
+        """Why more than `tokens` tokens of it were kept last, but not for this model as it runs; or ""."""
 
     def heads(self) -> dict[str, Head]: ...
     def map(self, records: Sequence[DiskRecord], choose: bool = True) -> list[npt.NDArray[np.uint8] | None]:

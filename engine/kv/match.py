@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeGuard
@@ -11,7 +11,8 @@ from typing import TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from engine.kv.disk import DiskRecord, DiskTier
+from engine.kv.conversations import Own
+from engine.kv.disk import DiskRecord, DiskTier, Gone
 from engine.kv.keys import Ids, Key, Roles, common_prefix, cut_bytes, key_of, page_key
 from engine.kv.layout import PageLayout
 from engine.kv.shift import Salts, salt_key
@@ -44,8 +45,7 @@ class PrefixMatch:
         tokens: length of the reusable prefix, `memory_tokens` + `disk_tokens`; may be the whole list.
         foreign_tokens: part of it that was computed under another numerics label (outside the equality
             promise).
-        missing_reason: why it ends there: "" (it does not), "evicted", "damaged", "edited" (this conversation
-            had other tokens here), "not in cache", "sliding window" (layers that look back a little are not kept).
+        missing_reason: why it ends there, "" if it does not; missing_at: since when. See messages.ComputedRange.
         ids, roles: the whole token list; pages: full pages; partial: what continues after them.
         hidden: final hidden vector of the last token if the match is complete and it was kept.
         salts: see shift.py.
@@ -66,6 +66,7 @@ class PrefixMatch:
     salts: Salts = field(default_factory=dict)
     unfinished: tuple[tuple[Node, DiskRecord], ...] = ()
     parted: int = 0
+    missing_at: float = 0.0
 
     @property
     def tail_salts(self) -> tuple[Ids, ...]:
@@ -106,7 +107,9 @@ class PrefixMatch:
         pages = tuple(itertools.takewhile(lambda source: isinstance(source, Node), self.pages))
         whole = len(pages) == len(self.pages)
         partial = self.partial if whole and self.partial and isinstance(self.partial.source, Node) else None
-        return replace(self, pages=pages, partial=partial, missing_reason=reason, hidden=None, difference=None)
+        return replace(
+            self, pages=pages, partial=partial, missing_reason=reason, hidden=None, difference=None, missing_at=0.0
+        )
 
     def _sources(self) -> Iterator[tuple[Source, int]]:
         yield from ((source, self.page_tokens) for source in self.pages)
@@ -140,13 +143,10 @@ class Matcher:
         self._groups = len(layout.groups)
         self._numerics = numerics
 
-    def match(
-        self, ids: Ids, roles: Roles, salts: Salts | None = None, own: Callable[[], Set[Key]] | None = None
-    ) -> PrefixMatch:
+    def match(self, ids: Ids, roles: Roles, salts: Salts | None = None, own: Own | None = None) -> PrefixMatch:
         """See PrefixMatch. Ids of pages on disk are compared when they are read, not here.
 
-        `own()`: the pages of the conversation that asks; where another one goes another way, nothing was edited.
-        None: all count.
+        `own`: of the conversation that asks; where another one goes another way, nothing was edited. None: all count.
         """
         salts = salts or {}
         parent, pages = self._full_pages(ids, roles, salts)
@@ -155,10 +155,13 @@ class Matcher:
         rest = ids[done:], roles[done:]
         partial, difference = self._best_partial(parent, chain, *rest, done, own)
         reused = done + (partial.tokens if partial else 0)
-        reason = "" if reused == len(ids) else self._reason(chain, *rest, difference is not None)
-        found = None if reason in ("", "not in cache") else difference
+        gone = Gone("", 0.0) if reused == len(ids) else self._gone_first(chain, *rest, done, own)
+        if gone is None:
+            gone = Gone("edited" if difference else "not in cache", 0.0)
+        found = None if gone.reason in ("", "not in cache") else difference
         match = PrefixMatch(
-            ids, roles, tuple(pages), partial, reason, self._page_tokens, self._numerics, None, found, salts
+            ids, roles, tuple(pages), partial, gone.reason, self._page_tokens, self._numerics, None, found, salts,
+            missing_at=gone.at,
         )  # fmt: skip
         return self._continuable(match) if self._lookback else match
 
@@ -171,8 +174,9 @@ class Matcher:
         if usable < match.tokens:
             pages = match.pages[: usable // self._page_tokens]
             match = replace(
-                match, pages=pages, partial=None, missing_reason="sliding window", difference=None, parted=match.tokens
-            )
+                match, pages=pages, partial=None, missing_reason="sliding window", missing_at=0.0, difference=None,
+                parted=match.tokens,
+            )  # fmt: skip
         needed = looked_back_on(usable, self._lookback, self._page_tokens)
         narrowed = [s if i in needed else self._without_windows(s) for i, s in enumerate(match.pages)]
         return replace(match, pages=tuple(narrowed), unfinished=self._unfinished(match, needed))
@@ -211,7 +215,7 @@ class Matcher:
         return record if record is not None and record.parent == parent and not record.tail else None
 
     def _best_partial(
-        self, parent: Key, chain: Key, ids: Ids, roles: Roles, start: int, own: Callable[[], Set[Key]] | None
+        self, parent: Key, chain: Key, ids: Ids, roles: Roles, start: int, own: Own | None
     ) -> tuple[PartialSource | None, FirstDifference | None]:
         """The child of `parent` that shares most leading tokens; and where the one of `own` that went furthest parts.
 
@@ -229,7 +233,7 @@ class Matcher:
             if page_key(chain, other_ids, other_roles) != source.key:
                 continue
             count = common_prefix(ids, roles, other_ids, other_roles)
-            parts = count < min(len(ids), len(other_ids)) and (own is None or source.key in own())
+            parts = count < min(len(ids), len(other_ids)) and (own is None or source.key in own.keys)
             if parts and (not difference or start + count > difference.position):
                 pairs = (int(other_ids[count]), int(ids[count]), int(other_roles[count]), int(roles[count]))
                 difference = FirstDifference(start + count, *pairs)
@@ -246,10 +250,15 @@ class Matcher:
             if tokens is not None:
                 yield record, *tokens
 
-    def _reason(self, parent: Key, ids: Ids, roles: Roles, diverges: bool) -> str:
-        size = self._page_tokens
-        gone = self._gone(page_key(parent, ids[:size], roles[:size])) if len(ids) >= size else ""
-        return gone or ("edited" if diverges else "not in cache")
+    def _gone_first(self, chain: Key, ids: Ids, roles: Roles, start: int, own: Own | None) -> Gone | None:
+        """What became of the page behind the reusable ones, or of the tail that the conversation had there."""
+        lengths = [self._page_tokens, *(end - start for end in (own.ends if own else ()))]
+        for length in lengths:
+            if 0 < length <= min(len(ids), self._page_tokens):
+                found = self._gone(page_key(chain, ids[:length], roles[:length]))
+                if found:
+                    return found
+        return None
 
-    def _gone(self, key: Key) -> str:
-        return (self._disk.gone(key) if self._disk else "") or self._tree.gone(key)
+    def _gone(self, key: Key) -> Gone | None:
+        return (self._disk.gone(key) if self._disk else None) or self._tree.gone(key)

@@ -18,8 +18,8 @@ from engine.messages import FirstDifference, PageBits, StateTier
 class StateNumbers:
     """The part of messages.StateReport that the cache knows; fields as there.
 
-    `bytes_shared` counts a page once, in memory or on disk. `missing_reason`: why the reusable prefix ends, "" if it is
-    all. `tokens_foreign`: of it computed under another numerics label.
+    `bytes_shared` counts a page once, in memory or on disk. `missing_reason`, `missing_at`: why the reusable prefix
+    ends and since when, "" if it is all. `tokens_foreign`: of it computed under another numerics label.
     """
 
     tokens: int
@@ -33,6 +33,7 @@ class StateNumbers:
     last_saved: float | None
     tier: StateTier
     missing_reason: str
+    missing_at: float
     tokens_foreign: int
     difference: FirstDifference | None
     pages: bytes
@@ -96,6 +97,7 @@ def state_numbers(
         last_saved=conversations.last_saved(conversation),
         tier=_tier(match),
         missing_reason=match.missing_reason,
+        missing_at=match.missing_at,
         tokens_foreign=match.foreign_tokens,
         difference=match.difference,
         pages=_page_map(match, shared, disk),

@@ -191,7 +191,7 @@ class Restore:
     def _node(self, source: Source, parent: Node | None, ids: Ids, roles: Roles) -> Node | None:
         """The node of a source, in the tree or not yet; None (and `failed`) if it is not to be had."""
         if isinstance(source, Node):
-            self.failed = "" if source.resident else "evicted"
+            self.failed = "" if source.resident else "evicted from memory"
             return source if source.resident else None
         resident = self._cache.tree.get(source.key)
         if resident is not None and resident.same_tokens(ids, roles):

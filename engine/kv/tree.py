@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from engine.kv.disk import Gone
 from engine.kv.keys import Ids, Key, Roles, token_bytes
 from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.value import Costs
@@ -89,7 +90,7 @@ class PageTree:
         self._children: dict[Key, dict[Key, Node]] = {}
         self.costs = Costs()
         self._detached: list[Node] = []
-        self._evicted: dict[Key, str] = {}
+        self._evicted: dict[Key, Gone] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -164,9 +165,9 @@ class PageTree:
             node.last_used = now
             node.uses += 1
 
-    def gone(self, key: Key) -> str:
-        """Why a node that was here is not, "" if it never was."""
-        return self._evicted.get(key, "")
+    def gone(self, key: Key) -> Gone | None:
+        """What became of a node that was here; None if it never was."""
+        return self._evicted.get(key)
 
     def make_room(self, pages: int) -> bool:
         """Evicts leaves until `pages` can be allocated, worth least first; False if that is impossible."""
@@ -191,7 +192,7 @@ class PageTree:
         while heap and not enough():
             node = heapq.heappop(heap)[2]
             parent = node.parent
-            self.remove(node, "evicted")
+            self.remove(node, "evicted from memory")
             if parent is not None and not parent.refs and may_go(parent):
                 heapq.heappush(heap, (rank(parent), next(order), parent))
 
@@ -200,6 +201,6 @@ class PageTree:
         return self.costs.memory_value(node.start, len(node.ids), size, node.saved, age, node.uses)
 
     def _remember(self, key: Key, reason: str) -> None:
-        self._evicted[key] = reason
+        self._evicted[key] = Gone(reason, time.time())
         if len(self._evicted) > 65536:
             del self._evicted[next(iter(self._evicted))]

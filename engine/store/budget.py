@@ -48,12 +48,18 @@ def segment_bytes(folder: Path) -> int:
     return total
 
 
-def collect(db: sqlite3.Connection, folder: Path, budget: int, keep: tuple[int, bytes] | None = None) -> Collected:
-    """Brings the segments to `budget` bytes if it can; `keep`: see `evict`. Call under the maintenance lock."""
+def collect(
+    db: sqlite3.Connection,
+    folder: Path,
+    budget: int,
+    keep: tuple[int, bytes] | None = None,
+    reason: str = "evicted",
+) -> Collected:
+    """Brings the segments to `budget` bytes if it can; the rest as in `evict`. Call under the maintenance lock."""
     before = segment_bytes(folder)
     unlinked, evicted, compacted, target = unlink_dead(db, folder), 0, 0, budget
     for _ in range(_ROUNDS):
-        evicted += evict(db, live_bytes(db) - target, keep)
+        evicted += evict(db, live_bytes(db) - target, keep, reason)
         unlinked += unlink_dead(db, folder)
         compacted += compact(db, folder, budget)
         over = segment_bytes(folder) - budget

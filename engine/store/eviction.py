@@ -27,7 +27,9 @@ class _Entry(NamedTuple):
     tokens: int
 
 
-def evict(db: sqlite3.Connection, bytes_wanted: int, keep: tuple[int, bytes] | None = None) -> int:
+def evict(
+    db: sqlite3.Connection, bytes_wanted: int, keep: tuple[int, bytes] | None = None, reason: str = "evicted"
+) -> int:
     """Removes leaves of the page tree, worth least first, until that many bytes are free; returns records removed.
 
     `keep`: (model, key) of what a record that is about to be written follows: it is no leaf, nor is what is before it.
@@ -42,7 +44,7 @@ def evict(db: sqlite3.Connection, bytes_wanted: int, keep: tuple[int, bytes] | N
         bytes_wanted -= entry.length
     with transaction(db):
         for model, keys in removed.items():
-            remove_records(db, model, keys, "evicted")
+            remove_records(db, model, keys, reason)
             shorten_heads(db, model)
         _lift(db, lifted)
     return sum(map(len, removed.values()))

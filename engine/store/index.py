@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.kv.disk import DiskRecord, Head, Location, StateRecord
+from engine.kv.disk import DiskRecord, Gone, Head, Location, StateRecord
 from engine.kv.keys import Key
 from engine.kv.layout import kv_types_in
 from engine.store.record import Kind
@@ -154,22 +154,25 @@ class Index:
     def heads(self) -> dict[str, Head]:
         return dict(self._heads)
 
-    def gone(self, key: Key) -> str:
-        """Why a record that was here is not."""
+    def gone(self, key: Key) -> Gone | None:
+        """What became of a record that was here."""
         with self._lock:
-            query = "SELECT reason FROM gone WHERE model = ? AND key = ?"
+            query = "SELECT reason, at FROM gone WHERE model = ? AND key = ?"
             row = self._reader.execute(query, (self.model, key)).fetchone()
-        return str(row[0]) if row else ""
+        return Gone(*row) if row else None
 
-    def other_kv_type(self, conversation: str, tokens: int) -> str:
-        """The KV type in which the same model kept more than `tokens` tokens of it, if that is another; or ""."""
+    def kept_elsewhere(self, conversation: str, tokens: int) -> str:
+        """Why more than `tokens` tokens of it were kept last, but not for this model as it runs; or ""."""
         query = (
-            "SELECT layout FROM heads JOIN models ON models.id = heads.model WHERE conversation = ? AND model != ? "
-            "AND name = ? AND layout != '' AND heads.tokens > ? ORDER BY saved DESC"
+            "SELECT model, name, layout, heads.tokens FROM heads JOIN models ON models.id = heads.model "
+            "WHERE conversation = ? AND layout != '' ORDER BY saved DESC LIMIT 1"
         )
         with self._lock:
-            rows = self._reader.execute(query, (conversation, self.model, self._name, tokens)).fetchall()
-        return next((kind for row in rows if (kind := kv_types_in(row[0])) != self._types), "")
+            row = self._reader.execute(query, (conversation,)).fetchone()
+        if row is None or row[0] == self.model or row[3] <= tokens:
+            return ""
+        kind = kv_types_in(row[2])
+        return f"kept as KV type {kind}" if row[1] == self._name and kind != self._types else "kept for another model"
 
     def refresh(self) -> bool:
         """Takes over what was committed since; True if there was something."""

@@ -126,7 +126,7 @@ def forget_head(db: sqlite3.Connection, model: int, conversation: str, delete: b
     db.execute("DELETE FROM heads WHERE model = ? AND conversation = ?", name)
     if row and delete:
         unused = unused_path(db, model, row[0], row[1])
-        remove_records(db, model, [*unused, *_states_after(db, model, unused)], "")
+        remove_records(db, model, [*unused, *_states_after(db, model, unused)], "dropped")
 
 
 def unused_path(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[Key]:

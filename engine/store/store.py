@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import StoreError
-from engine.kv.disk import DiskRecord, Head, Notice, ReadRequest, StateRecord, StateRequest, WriteRequest
+from engine.kv.disk import DiskRecord, Gone, Head, Notice, ReadRequest, StateRecord, StateRequest, WriteRequest
 from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
 from engine.kv.value import Costs
@@ -25,7 +25,7 @@ from engine.store.locks import maintenance, private_folder
 from engine.store.mapping import can_map, map_records
 from engine.store.packing import Packer
 from engine.store.reader import ReadBatch, Reader
-from engine.store.record import BLOCK
+from engine.store.record import BLOCK, SHIFTED
 from engine.store.recovery import Recovered, is_damage, mark_damaged, repair
 from engine.store.segments import Segments
 from engine.store.states import read_state
@@ -122,11 +122,16 @@ class KvStore:
             return None
         return header.ids, header.roles
 
-    def gone(self, key: Key) -> str:
-        return self._safely(lambda: self._index.gone(key), "")
+    def gone(self, key: Key) -> Gone | None:
+        return self._safely(lambda: self._index.gone(key), None)
 
-    def other_kv_type(self, conversation: str, tokens: int) -> str:
-        return self._safely(lambda: self._index.other_kv_type(conversation, tokens), "")
+    def moved(self, key: Key) -> bool:
+        record = self.find(key)
+        header = self._segments.header(record.place) if record else None
+        return header is not None and header.key == key and bool(header.flags & SHIFTED)
+
+    def kept_elsewhere(self, conversation: str, tokens: int) -> str:
+        return self._safely(lambda: self._index.kept_elsewhere(conversation, tokens), "")
 
     def heads(self) -> dict[str, Head]:
         return self._index.heads()

@@ -188,7 +188,7 @@ class StoreTools:
         with maintenance(self.folder, 30) as free:
             if not free:
                 raise StoreError("The store is being tidied already.", "Another process is at it.", "Try again later.")
-            return collect(self._db, self._segments, budget)
+            return collect(self._db, self._segments, budget, reason="evicted by gc")
 
     @_healing
     def forget(self, conversation: str) -> int:

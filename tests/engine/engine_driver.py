@@ -12,6 +12,7 @@ from engine.messages import (
     ConversationId,
     EngineSettings,
     Event,
+    LastTurn,
     LoadModel,
     ModelFailed,
     ModelLoaded,
@@ -66,17 +67,19 @@ class Driver:
             return found()[-1]
 
     def submit(
-        self, turn: str, conversation: str, tokens: Tokens, sampling: Sampling = GREEDY, history: int = 0
-    ) -> None:
-        self.client.send(Submit(TurnId(turn), ConversationId(conversation), tokens, sampling, history_tokens=history))
+        self, turn: str, conversation: str, tokens: Tokens, sampling: Sampling = GREEDY, history: int = 0,
+        last_turn: LastTurn = "ended",
+    ) -> None:  # fmt: skip
+        who = TurnId(turn), ConversationId(conversation)
+        self.client.send(Submit(*who, tokens, sampling, history_tokens=history, last_turn=last_turn))
 
     def run_shifted(
-        self, turn: str, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...], removal: Removal | None = None
-    ) -> TurnFinished:
+        self, turn: str, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...], removal: Removal | None = None,
+        history: int = 0,
+    ) -> TurnFinished:  # fmt: skip
         """A turn on a conversation out of which ranges were taken."""
-        self.client.send(
-            Submit(TurnId(turn), ConversationId(conversation), tokens, GREEDY, shifts=shifts, removal=removal)
-        )
+        who, had = (TurnId(turn), ConversationId(conversation)), {"history_tokens": history}
+        self.client.send(Submit(*who, tokens, GREEDY, shifts=shifts, removal=removal, **had))
         return self.result(turn)
 
     def result(self, turn: str) -> TurnFinished:
@@ -85,9 +88,10 @@ class Driver:
         return done
 
     def run(
-        self, turn: str, conversation: str, tokens: Tokens, sampling: Sampling = GREEDY, history: int = 0
-    ) -> TurnFinished:
-        self.submit(turn, conversation, tokens, sampling, history)
+        self, turn: str, conversation: str, tokens: Tokens, sampling: Sampling = GREEDY, history: int = 0,
+        last_turn: LastTurn = "ended",
+    ) -> TurnFinished:  # fmt: skip
+        self.submit(turn, conversation, tokens, sampling, history, last_turn)
         return self.result(turn)
 
     def wait_tokens(self, turn: str, count: int) -> None:
@@ -104,9 +108,12 @@ class Driver:
     def deltas(self, turn: str) -> int:
         return sum(isinstance(e, TokenDelta) and e.turn == turn and bool(e.ids) for e in self.events)
 
-    def state(self, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...] = ()) -> StateReport:
-        request = len(self.events)
-        self.client.send(QueryState(request, ConversationId(conversation), tokens, shifts))
+    def state(
+        self, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...] = (), history: int | None = None
+    ) -> StateReport:
+        """`history` None: all of `tokens` was computed once."""
+        request, had = len(self.events), len(tokens) if history is None else history
+        self.client.send(QueryState(request, ConversationId(conversation), tokens, shifts, had))
         report = self.wait(lambda e: isinstance(e, StateReport) and e.request == request)
         assert isinstance(report, StateReport)
         return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from engine.messages import (
     SaveState,
     Tokens,
 )
+from engine.store.tools import StoreTools
 from tests.engine.engine_driver import Driver
 from tests.engine.test_service import model, prompt  # noqa: F401  (model is a fixture)
 
@@ -43,7 +45,7 @@ def test_an_edit_is_named_by_the_first_token_that_differs(driver: Driver) -> Non
     assert edited.computed == (ComputedRange(269, "edited"),)
     report = driver.state("c", changed(text, 60, 5))
     assert report.difference == FirstDifference(60, text.ids[60], 5, 0, 0)
-    assert report.missing_reason == "edited"
+    assert report.missing == (ComputedRange(640, "edited"),)
 
 
 def test_a_token_that_changed_its_role_is_a_difference(driver: Driver) -> None:
@@ -106,6 +108,47 @@ def test_a_damaged_page_is_no_edit(model: Path, tmp_path: Path) -> None:  # noqa
     assert after.reused.total < 690 - size
     assert after.computed[0].reason == "damaged"
     assert after.difference is None
+
+
+def test_a_tail_that_gc_evicted_is_named_with_its_time(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    """The end of a conversation is no page of the chain that others would find, so its own length is needed."""
+    folder, before = tmp_path / "kv", time.time()
+    with Driver(model, folder) as driver:
+        done = driver.run("1", "c", prompt(700))
+        size = driver.loaded.page_tokens  # type: ignore[union-attr]
+        history = len(done.generated) + 699
+    with StoreTools(folder) as tools:
+        tools.gc(tools.stat().live_bytes - 1)
+    with Driver(model, folder) as driver:
+        report = driver.state("c", prompt(700) + done.generated, history=history)
+        after = driver.run("2", "c", prompt(700) + done.generated + prompt(3, 8), history=history)
+    (lost, *rest) = after.computed
+    assert (lost.tokens, lost.reason) == (history % size, "evicted by gc")
+    assert before < lost.at < time.time()
+    assert rest == [ComputedRange(1, "last sampled"), ComputedRange(3, "new")]
+    assert report.missing[0] == lost
+
+
+def test_what_a_turn_that_was_cut_off_had_computed_is_not_new(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    with Driver(model, tmp_path / "kv") as driver:
+        done = driver.run("1", "c", prompt(300))
+        more = prompt(300) + done.generated + prompt(50, 8)
+        kept = 299 + len(done.generated)
+        cut = driver.run("2", "c", more + prompt(20, 9), history=340, last_turn="cut off")
+        assert cut.reused.total == kept
+        assert cut.computed == (ComputedRange(340 - kept, "not saved"), ComputedRange(len(more) + 20 - 340, "new"))
+        first = driver.run("3", "d", prompt(90, 5), history=60, last_turn="cut off")
+        assert first.computed == (ComputedRange(60, "not saved"), ComputedRange(30, "new"))
+        stopped = driver.run("4", "e", prompt(90, 6), history=60, last_turn="stopped")
+        assert stopped.computed == (ComputedRange(60, "stopped"), ComputedRange(30, "new"))
+
+
+def test_dropped_state_is_named(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    with Driver(model, tmp_path / "kv") as driver:
+        driver.run("1", "c", prompt(300))
+        driver.client.send(DropState(ConversationId("c"), disk=True))
+        again = driver.run("2", "c", prompt(300) + prompt(9, 8), history=300)
+        assert [part.reason for part in again.computed] == ["dropped", "new"]
 
 
 def test_the_log_tells_what_was_done(model: Path, tmp_path: Path) -> None:  # noqa: F811

@@ -65,6 +65,18 @@ def test_moved_state_comes_back_from_disk_and_never_passes_for_pure(model: Path,
         assert clean.run("4", "d", history + prompt(5, 6)).generated == pure.generated
 
 
+def test_what_stood_moved_is_named_where_the_removal_is_taken_back(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    with Driver(model, tmp_path / "kv") as driver:
+        driver.run("1", "c", FULL)
+        done = driver.run_shifted("2", "c", LEFT + QUESTION, shifts(driver), REMOVAL)
+    whole = FULL + QUESTION + done.generated
+    with Driver(model, tmp_path / "kv") as driver:
+        back = driver.run("3", "c", whole + prompt(5, 6), history=len(whole) - 1)
+    assert back.reused.total == len(FULL)
+    assert [part.reason for part in back.computed] == ["moved state undone", "last sampled", "new"]
+    assert not back.approximate
+
+
 def test_the_moved_state_is_close_to_the_computed_one(driver: Driver, model: Path, tmp_path: Path) -> None:  # noqa: F811
     """Nothing was removed in effect: what is taken out and what follows are far apart, keys rotate exactly."""
     driver.run("1", "c", KEPT)

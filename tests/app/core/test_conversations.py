@@ -7,6 +7,7 @@ import pytest
 from app.core.conversations import ConversationStore
 from app.core.cuts import Cut
 from app.core.errors import UserError
+from app.core.exchanges import last_turn
 from app.core.records import (
     MessageId,
     PageUse,
@@ -191,10 +192,14 @@ def test_a_crash_keeps_the_partial_answer(tmp_path: Path) -> None:
     store = ConversationStore(path)
     c = store.create()
     answer = store.append(c.id, "assistant", "", Tokens(), "partial")
-    store.update_answer(answer.id, "half an ans", Tokens.generated((4, 5, 6)), "partial")
+    store.set_computed(c.id, "tok", 2)
+    store.update_answer(answer.id, "half an ans", Tokens.generated((4, 5, 6)), "partial", computed=5)
+    store.update_answer(answer.id, "half an ans", Tokens.generated((4, 5, 6)), "partial", computed=4)
     reopened = ConversationStore(path)  # the first one was never closed
     (found,) = reopened.messages(c.id)
     assert (found.text, found.tokens.ids, found.state) == ("half an ans", (4, 5, 6), "partial")
+    assert reopened.computed(c.id) == ("tok", 5)
+    assert last_turn(reopened.messages(c.id)) == "cut off"
     reopened.close()
     store.close()
 

@@ -108,14 +108,19 @@ def test_a_turn_in_the_middle_leaves_the_context(desk: Desk, c: ConversationId, 
     gone = len(history(before)) - len(history(context(desk, c)))
     assert revised.tokens == gone > 10
     assert revised.again <= (1 if way == "shift" else revised.behind)
-    price = desk.workspace.price(c, "Where does it end?")
-    report = desk.answer(c, "Where does it end?").report
+    question = f"Where does it {'end' if way == 'shift' else 'start'}?"
+    price = desk.workspace.price(c, question)
+    report = desk.answer(c, question).report
     assert report.approximate == (way == "shift")
     assert (report.timings_ms.remove > 0) == (way == "shift")
     assert [span.reason for span in report.recomputed()] == ([] if way == "shift" else ["turns removed"])
     assert abs(price.new_tokens - sum(part.tokens for part in report.tokens.computed)) <= 1
     desk.workspace.revisions.undo_last(c)
     assert messages(desk, c)[: len(before)] == before
+    again = desk.answer(c, "Thank you.").report
+    (span,) = again.recomputed()
+    assert span.reason == ("moved state undone" if way == "shift" else "edited")
+    assert span.stop == len(history(context(desk, c)[:-2])) - 1, "what was asked meanwhile was computed too"
 
 
 def test_a_turn_removed_after_an_undo_is_read_again_as_announced(desk: Desk, c: ConversationId) -> None:

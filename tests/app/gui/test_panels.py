@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from app.cache_panel.account import account_lines, memory_parts
 from app.cache_panel.numbers import dropped_words, headline, values
 from app.cache_panel.page_map import MapArea
 from app.cache_panel.panel import CachePanel
+from app.core.explain import reason_key, reason_words
 from app.core.log_words import log_words
 from app.core.records import Difference, Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
 from app.services import Services
@@ -68,6 +70,18 @@ def test_cache_numbers() -> None:
     sampled = replace(kept, tokens_memory=9_999)
     assert headline(sampled) == headline(kept)
     assert values(sampled)["Must be read"] == "nothing"
+
+
+def test_what_must_be_read_is_told_with_the_reason() -> None:
+    lost = ComputedRange(117, "evicted by gc", time.mktime((2026, 11, 30, 8, 44, 0, 0, 0, 0)))
+    parts = (lost, ComputedRange(16, "not saved"), ComputedRange(1, "last sampled"))
+    assert values(replace(STATE, missing=parts))["Must be read"] == (
+        "117 tokens: evicted by gc at 2026-11-30 08:44 to meet the disk budget; "
+        "16 tokens: not saved before the process ended"
+    )
+    damaged = ComputedRange(1, "damaged")
+    assert reason_words(damaged) == "damaged on disk"
+    assert reason_key("kept as KV type f16") == "other_kv_type"
 
 
 def test_dropping_claims_no_more_than_happened(services: Services, qtbot: QtBot) -> None:

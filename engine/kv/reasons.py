@@ -1,0 +1,84 @@
+"""Why a part of a prompt is computed again although the conversation had its KV once, range by range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.kv.cache import KvCache
+from engine.kv.disk import Gone, Head
+from engine.kv.keys import arrays, cut_bytes, key_of, page_key
+from engine.kv.shift import salt_key, salts_of
+from engine.messages import ComputedRange, QueryState, Role, Submit
+
+Asked = Submit | QueryState
+
+
+@dataclass(frozen=True)
+class Missing:
+    """`reason`, `at`: of what had been kept, see messages.ComputedRange. What the conversation had computed behind the
+    first `saved` tokens never was kept: `unsaved` says why. None: nothing is known of that.
+    """
+
+    reason: str = "not in cache"
+    at: float = 0.0
+    saved: int | None = None
+    unsaved: str = "not saved"
+
+
+def why_missing(cache: KvCache, asked: Asked, gone: Gone, reused: int) -> Missing:
+    """`gone`: why the match, or the restore, ended after `reused` tokens."""
+    if reused >= asked.history_tokens or gone.reason == "edited":
+        return Missing(gone.reason, gone.at)
+    head = cache.conversations.heads().get(asked.conversation)
+    lost = gone.reason == "not in cache"
+    if lost and (kept := cache.disk.kept_elsewhere(asked.conversation, reused) if cache.disk else ""):
+        return Missing(kept)
+    if lost and head and not asked.shifts and _moved(cache, head):
+        return Missing("moved state undone")
+    unsaved = "stopped" if asked.last_turn == "stopped" else "not saved"
+    if head and not _on_the_way(cache, asked, head):
+        return Missing("edited" if lost else gone.reason, gone.at)
+    if head:
+        return Missing(gone.reason, gone.at, head.tokens, unsaved)
+    return Missing(gone.reason, gone.at, 0 if lost and asked.last_turn != "ended" else None, unsaved)
+
+
+def computed_ranges(asked: Asked, reused: int, missing: Missing) -> tuple[ComputedRange, ...]:
+    """Splits what has to be computed into ranges with a reason each.
+
+    Below `history_tokens` the conversation had its KV once, so `missing` says what became of it. The first
+    token above is the last one sampled in the turn before: it was never fed to the model. The rest is new.
+    """
+    total, history = len(asked.tokens), asked.history_tokens
+    had = max(reused, min(history, total))
+    kept = had if missing.saved is None else max(reused, min(missing.saved, had))
+    ranges = [ComputedRange(kept - reused, missing.reason, missing.at), ComputedRange(had - kept, missing.unsaved)]
+    above = max(reused, history)
+    if 0 < above == history < total and asked.tokens.roles[above] == Role.GENERATED:
+        ranges.append(ComputedRange(1, "last sampled"))
+        above += 1
+    ranges.append(ComputedRange(total - above, "new"))
+    return tuple(entry for entry in ranges if entry.tokens > 0)
+
+
+def _on_the_way(cache: KvCache, asked: Asked, head: Head) -> bool:
+    """Whether what the conversation kept is a beginning of what is asked."""
+    size, salts = cache.layout.page_tokens, salts_of(asked.shifts, cache.layout.page_tokens)
+    ids, roles = arrays(asked.tokens)
+    pages, parent = head.tokens // size, cache.root
+    for number, data in enumerate(cut_bytes(ids[: head.tokens], roles[: head.tokens], size)):
+        parent = key_of(salt_key(parent, salts.get(number, ())), data)
+    chain, rest = salt_key(parent, salts.get(pages, ())), slice(pages * size, head.tokens)
+    reached = parent == head.last and len(ids) >= head.tokens
+    return reached and (head.tail is None or page_key(chain, ids[rest], roles[rest]) == head.tail)
+
+
+def _moved(cache: KvCache, head: Head) -> bool:
+    """Whether the conversation's end was kept after a removal that moved it."""
+    for key in filter(None, (head.tail, head.last)):
+        node = cache.tree.get(key)
+        if node is not None:
+            return node.approximate
+        if cache.disk and cache.disk.find(key):
+            return cache.disk.moved(key)
+    return False
