@@ -151,8 +151,7 @@ class ComputedSpan:
     at: float = 0.0
 
 
-# Reasons of tokens that no earlier turn had computed.
-NEW_WORK = frozenset({"new", "last sampled", "first token"})
+NEW_WORK = frozenset({"new", "last sampled", "first token"})  # reasons of tokens that no earlier turn had computed
 
 
 @dataclass(frozen=True)
