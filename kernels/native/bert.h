@@ -9,6 +9,7 @@ namespace pk {
 constexpr int kBertBlock = 64;   // channels with one scale, of weights and activations alike
 constexpr int kBertFine = 32;    // the same for queries, keys and values, which suffer most from rounding
 constexpr int kBertStrip = 16;   // output rows side by side
+constexpr int kBertHead = 256;   // channels of a head at most
 constexpr int kBertGroup = 256;  // tokens that pass through all layers together, more only for a longer text
 
 struct PackedLinear {

@@ -1,7 +1,6 @@
 // Activations as bytes times packed weights. The integer sums are the same at every level.
 #pragma once
-#include "bert.h"
-#include "simd.h"
+#include "bert_attention.h"
 
 PK_BEGIN
 // x = low + scale * byte, per row and block.
@@ -18,7 +17,7 @@ static void to_bytes(const float* x, int cols, int block, uint8_t* out, float* s
             most = vmax(most, vload(x + i));
             least = vmin(least, vload(x + i));
         }
-        const float low = -vhighest(vsub(vzero(), least)), range = vhighest(most) - low;
+        const float low = -most_of(vsub(vzero(), least)), range = most_of(most) - low;
         const bool flat = range < 1e-30f;
         scales[b] = flat ? 0.0f : range / 255.0f;
         lows[b] = low;
@@ -138,16 +137,41 @@ template <int BLOCK>
 static constexpr ProductTile product_tiles[kTileTokens] = {product_tile<1, BLOCK>};
 #endif
 
+static ByteRows rows_from(ByteRows a, int row, int cols, int block) {
+    const size_t scales = (size_t)row * (cols / block);
+    return {a.data + (size_t)row * cols, a.scales + scales, a.lows + scales};
+}
+
+// Strips `from` to before `to` of up to kTileTokens tokens; `out` is where the first strip's numbers go.
+static void product_part(const PackedLinear& w, int from, int to, ByteRows rows, int tokens, float* out, size_t stride) {
+    const ProductTile* tiles = w.block == kBertFine ? product_tiles<kBertFine> : product_tiles<kBertBlock>;
+    for (int strip = from; strip < to; strip += kTileStrips, out += kTileStrips * kBertStrip)
+        tiles[tokens - 1](w, strip, rows, out, stride);
+}
+
 // out [tokens, rows of w].
 static void product(const PackedLinear& w, ByteRows a, int tokens, float* out) {
-    const ProductTile* tiles = w.block == kBertFine ? product_tiles<kBertFine> : product_tiles<kBertBlock>;
-    const int blocks = w.cols / w.block;
     for (int strip = 0; strip < w.rows / kBertStrip; strip += kTileStrips)
+        for (int token = 0; token < tokens; token += kTileTokens)
+            product_part(w, strip, strip + kTileStrips, rows_from(a, token, w.cols, w.block),
+                         imin(kTileTokens, tokens - token), out + (size_t)token * w.rows + strip * kBertStrip, w.rows);
+}
+
+// Bytes of f(product): a block of outputs is done while it is near. `out` [tokens, rows of w], blocks of kBertBlock.
+template <class F>
+static void product_bytes(const PackedLinear& w, ByteRows a, int tokens, const F& f, ByteRows out) {
+    constexpr int kStrips = kBertBlock / kBertStrip;
+    for (int block = 0; block < w.rows / kBertBlock; block++)
         for (int token = 0; token < tokens; token += kTileTokens) {
-            const size_t scales = (size_t)token * blocks;
-            const ByteRows rows{a.data + (size_t)token * w.cols, a.scales + scales, a.lows + scales};
-            tiles[imin(kTileTokens, tokens - token) - 1](w, strip, rows, out + (size_t)token * w.rows + strip * kBertStrip,
-                                                        w.rows);
+            const int count = imin(kTileTokens, tokens - token);
+            alignas(64) float sums[kTileTokens * kBertBlock];
+            product_part(w, block * kStrips, (block + 1) * kStrips, rows_from(a, token, w.cols, w.block), count, sums, kBertBlock);
+            for (int i = 0; i < count * kBertBlock; i += W) vstore(sums + i, f(vload(sums + i)));
+            for (int t = 0; t < count; t++) {
+                const ByteRows row = rows_from(out, token + t, w.rows, kBertBlock);
+                to_bytes(sums + t * kBertBlock, kBertBlock, kBertBlock, row.data + block * kBertBlock, row.scales + block,
+                         row.lows + block);
+            }
         }
 }
 PK_END

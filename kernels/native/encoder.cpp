@@ -33,8 +33,9 @@ Encoder::Encoder(const EncoderShape& shape, const float* words, const float* pos
     : model_{shape.hidden, shape.heads, shape.ffn, static_cast<int>(layers.size()), shape.eps, shape.first_token,
              words, positions, type, embedding, nullptr},
       level_(level) {
-    if (shape.hidden % kBertBlock || shape.ffn % kBertBlock || shape.hidden % shape.heads || shape.hidden / shape.heads % 16)
-        throw std::invalid_argument("an encoder's widths must be multiples of 64, its heads' of 16");
+    const int dim = shape.hidden / shape.heads;
+    if (shape.hidden % kBertBlock || shape.ffn % kBertBlock || shape.hidden % shape.heads || dim % 16 || dim > kBertHead)
+        throw std::invalid_argument("an encoder's widths must be multiples of 64, its heads' of 16 and at most 256");
     const int h = shape.hidden, f = shape.ffn;
     for (const LayerTensors& t : layers)
         blocks_.push_back({pack({t.qkv[0], t.qkv[1], t.qkv[2]}, {t.qkv_bias[0], t.qkv_bias[1], t.qkv_bias[2]}, h, h, kBertFine),
