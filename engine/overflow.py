@@ -5,7 +5,7 @@ The reader chooses before anything is sent; nothing is cut in silence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from engine.kv.value import Costs
@@ -51,7 +51,7 @@ class OverflowOption:
 
     Attributes:
         dropped: tokens [start, stop) of the prompt that go, equal where none do; turns_dropped: how many turns.
-        tokens: of the prompt then; computed: how many of them go through the model.
+        tokens: of the prompt then, bytes: of its KV; computed: how many of the tokens go through the model.
         seconds: until the first token, by this machine's rates; exact: as if the model had read just this.
         refused: why it cannot be had here, "" if it can. context: the larger one, 0 for the other ways.
     """
@@ -65,6 +65,7 @@ class OverflowOption:
     exact: bool
     refused: str = ""
     context: int = 0
+    bytes: int = 0
 
 
 def overflow_options(prompt: Overflowing, costs: Costs, spec: ModelSpec, kv_type_k: str) -> tuple[OverflowOption, ...]:
@@ -72,12 +73,13 @@ def overflow_options(prompt: Overflowing, costs: Costs, spec: ModelSpec, kv_type
     if prompt.total + prompt.reserve <= prompt.context:
         return ()
     stop, turns = _dropped(prompt)
-    return (
+    ways = (
         _recompute(prompt, costs, stop, turns),
         _shift(prompt, costs, stop, turns, shift_refused(spec, kv_type_k)),
         _summary(prompt, costs),
         _larger(prompt, costs),
     )
+    return tuple(replace(way, bytes=way.tokens * prompt.bytes_per_token) for way in ways)
 
 
 def summary_tokens(context: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engine.overflow import OverflowOption
@@ -25,7 +25,7 @@ class UserError(Exception):
         self.why = why
         self.next = next
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         return {"what": self.what, "why": self.why, "next": self.next}
 
 
@@ -42,6 +42,15 @@ class DoesNotFit(UserError):
         self.over_by = over_by
         self.whole = whole
         self.ways = ways
+
+    def to_json(self) -> dict[str, Any]:
+        """With every way to go on; `seconds` until the first token, `bytes` of KV state then, `refused`: why not."""
+        return {**super().to_json(), "over_by": self.over_by, "ways": [_way_json(way) for way in self.ways]}
+
+
+def _way_json(way: OverflowOption) -> dict[str, Any]:
+    shown = ("way", "tokens", "computed", "turns_dropped", "seconds", "bytes", "context", "refused")
+    return {**{key: getattr(way, key) for key in shown}, "approximate": not way.exact}
 
 
 class Cancelled(Exception):

@@ -40,11 +40,7 @@ class SummaryWork:
     def __init__(self, services: TurnServices) -> None:
         self._with = services
 
-    def fork(self, job: RunningTurn, question: str) -> WorkspaceEvent:
-        model = self._with.gate.wait(job.stopped.is_set)
-        situation, _ = self._with.histories.situation(job.conversation, model, store_renewed=True)
-        if not situation.messages:
-            raise UserError("There is nothing to summarise.", "Nothing was answered yet.", "Shorten the question.")
+    def fork(self, job: RunningTurn, model: ReadyModel, situation: Situation, question: str) -> WorkspaceEvent:
         text = self._written(job, model, situation)
         target = self._begun(model, situation, text)
         self._with.store().set_draft(job.conversation, "")

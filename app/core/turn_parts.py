@@ -20,12 +20,13 @@ from engine.messages import ConversationId, LastTurn, Tokens, TurnId
 
 if TYPE_CHECKING:
     from engine.client import EngineClient
+    from engine.overflow import OverflowOption
     from rag import Library
 
 
 @dataclass(frozen=True)
 class TurnServices:
-    """What turns work with; parts that open lazily are functions."""
+    """What turns work with; parts that open lazily are functions. `enlarge`: loads the model with a larger context."""
 
     store: Callable[[], ConversationStore]
     library: Callable[[], Library]
@@ -36,6 +37,7 @@ class TurnServices:
     planner: Planner
     histories: Histories
     emit: Callable[[WorkspaceEvent], None]
+    enlarge: Callable[[ConversationId, OverflowOption], None]
 
 
 @dataclass

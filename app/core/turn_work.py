@@ -29,10 +29,11 @@ from app.core.plans import Plan, Situation
 from app.core.prompt import Context, history
 from app.core.records import Message, MessageId
 from app.core.settings import Settings
+from app.core.summaries import SummaryWork
 from app.core.surveys import begin_survey, go_on_with_survey, survey_of
 from app.core.turn_parts import Request, RunningTurn, TurnServices
 from engine.messages import Cancel, Sampling, Submit, Tokens, TurnFinished
-from engine.overflow import OverflowWay
+from engine.overflow import OverflowOption, OverflowWay
 
 if TYPE_CHECKING:
     from rag import Document, DocumentId
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 class TurnWork:
     def __init__(self, services: TurnServices) -> None:
         self._with = services
+        self._summaries = SummaryWork(services)
 
     def ask(
         self, job: RunningTurn, question: str, overflow: OverflowWay | None = None, survey: bool = False
@@ -73,7 +75,7 @@ class TurnWork:
     def _ask_model(
         self, job: RunningTurn, question: str, overflow: OverflowWay | None = None, earlier: int = 0
     ) -> WorkspaceEvent:
-        """`overflow`: how to go on where the context is full; turns that leave come back if it does not help.
+        """`overflow`: how to go on if the question does not fit; turns that leave come back if it does not help.
 
         `earlier`: tokens that were computed before the question was edited.
         """
@@ -82,8 +84,11 @@ class TurnWork:
         plan = self._with.planner.plan(situation, question)
         store, cut = self._with.store(), None
         if plan.over_by and overflow is not None:
-            cut = self._cut(job, model, situation, plan, overflow)
-            situation, computed = self._with.histories.situation(job.conversation, model)
+            option = way_named(ways_out(plan, situation.messages, self._with.engine()), overflow)
+            if overflow == "fork":
+                return self._summaries.fork(job, model, situation, question)
+            cut = self._make_room(job, model, situation, option)
+            model, situation, computed = self._situation(job)
             plan = self._with.planner.plan(situation, question)
         try:
             check_fits(plan, lambda: ways_out(plan, situation.messages, self._with.engine()))
@@ -109,10 +114,13 @@ class TurnWork:
         request = Request(model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, *had)
         return self._answer(job, request)
 
-    def _cut(
-        self, job: RunningTurn, model: ReadyModel, situation: Situation, plan: Plan, overflow: OverflowWay
-    ) -> CutId:
-        option = way_named(ways_out(plan, situation.messages, self._with.engine()), overflow)
+    def _make_room(
+        self, job: RunningTurn, model: ReadyModel, situation: Situation, option: OverflowOption
+    ) -> CutId | None:
+        """What left the context; None: the model is loaded again with a larger one."""
+        if option.way == "larger":
+            self._with.enlarge(job.conversation, option)
+            return None
         cut = cut_of(option, situation.messages)
         return self._with.store().cuts.apply(job.conversation, cut, model.page_tokens)
 

@@ -1,6 +1,6 @@
 """Turns that run: one thread per turn, several conversations at once, one turn per conversation.
 
-What a turn does is in turn_work.py and summaries.py.
+What a turn does is in turn_work.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable
 from app.core.errors import Cancelled, UserError, as_user_error
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnWithdrawn, WorkspaceEvent
 from app.core.records import MessageId
-from app.core.summaries import SummaryWork
 from app.core.turn_parts import RunningTurn, TurnServices
 from app.core.turn_work import TurnWork
 from engine.messages import Cancel, ConversationId, TurnId
@@ -29,7 +28,6 @@ class Turns:
     def __init__(self, services: TurnServices) -> None:
         self._with = services
         self._work = TurnWork(services)
-        self._summaries = SummaryWork(services)
         self._lock = threading.Lock()
         self._running: dict[ConversationId, RunningTurn] = {}
 
@@ -40,13 +38,11 @@ class Turns:
     def ask(
         self, conversation: ConversationId, text: str, overflow: OverflowWay | None = None, survey: bool = False
     ) -> TurnId:
-        """`overflow`: how to go on where the context is full; "fork" ends in TurnMoved, "larger" is not done here.
+        """`overflow`: how to go on if the question does not fit; "fork" then ends in TurnMoved.
 
         `survey`: every part is read that the model has not before it.
         """
         question = _asked(text)
-        if overflow == "fork":
-            return self._start(conversation, lambda job: self._summaries.fork(job, question), question)
         return self._start(conversation, lambda job: self._work.ask(job, question, overflow, survey), question)
 
     def edit(self, conversation: ConversationId, message: MessageId, text: str) -> TurnId:

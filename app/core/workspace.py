@@ -27,7 +27,7 @@ from app.core.history import Histories
 from app.core.imports import Imports
 from app.core.lookups import Lookup, Scope
 from app.core.model_fetches import ModelFetches
-from app.core.overflow import way_named, ways_out
+from app.core.overflow import ways_out
 from app.core.paths import Paths
 from app.core.planning import Planner
 from app.core.pricing import price_of
@@ -196,14 +196,11 @@ class Workspace:
         """Returns at once; events of the turn follow. The draft of the conversation is cleared.
 
         While a model loads the turn waits for it. Raises UserError when the conversation is still answering,
-        the text is empty, or there is no model. `overflow`: how to go on where the question does not fit (the
-        `ways` of its price); "fork" ends in TurnMoved, "larger" loads the model again with a larger context.
+        the text is empty, or there is no model. `overflow`: how to go on if the question does not fit (the `ways` of
+        its price); "fork" then ends in TurnMoved, "larger" loads the model again with a larger context.
         `survey`: every part of the documents is read that the model has not before it, step by step; a stop keeps the
         notes, and `continue_answer` goes on.
         """
-        if overflow == "larger":
-            self.reloads.enlarge(conversation, way_named(self.price(conversation, text).ways, "larger"))
-            return self._turns.ask(conversation, text)
         return self._turns.ask(conversation, text, overflow, survey)
 
     def edit(self, conversation: ConversationId, message: MessageId, text: str) -> TurnId:
@@ -267,6 +264,7 @@ class Workspace:
             planner=self._planner,
             histories=self._histories,
             emit=self._emit,
+            enlarge=lambda conversation, option: self.reloads.enlarge(conversation, option),
         )
 
     def _ahead_services(self) -> ReadAheadServices:

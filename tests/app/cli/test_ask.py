@@ -223,7 +223,15 @@ def test_a_full_conversation_lists_its_ways_and_takes_one(pagekeep, starter_mode
     assert full.status == 2
     for way in ("recompute", "fork", "larger"):
         assert f"--overflow {way}" in full.err
-    assert "--overflow" in pagekeep(*long, "--json").error["next"]
+    told = pagekeep(*long, "--json").error
+    assert "--overflow" in told["next"]
+    ways = {way["way"]: way for way in told["ways"]}
+    assert list(ways) == ["recompute", "shift", "fork", "larger"]
+    assert not ways["recompute"]["approximate"]
+    assert 0 < ways["recompute"]["tokens"] < 256 < ways["larger"]["tokens"] < ways["larger"]["context"]
+    assert len({way["bytes"] / way["tokens"] for way in told["ways"]}) == 1
+    assert ways["recompute"]["seconds"] > 0
+    assert told["over_by"] > 0
     done = pagekeep(*long, "--overflow", "recompute", "--json").json
     assert done["tokens"]["prompt"] < 256
     assert done["approximate"] is False

@@ -13,6 +13,7 @@ from app.core.events import TurnDone, TurnError, TurnMoved
 from app.core.prompt import history
 from app.core.records import Message
 from engine.messages import ConversationId, EngineSettings, ModelLoaded
+from engine.overflow import OverflowWay
 from tests.app.core.test_workspace import QUICK, Desk
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
@@ -144,6 +145,18 @@ def test_a_fork_begins_with_a_summary_the_model_wrote(desk: Desk, c: Conversatio
     answer = desk.answer(moved.target.id, moved.question)
     assert answer.report.tokens.prompt < CONTEXT
     assert len(desk.workspace.conversations.messages(c)) % 2 == 0, "the old one is as it was"
+
+
+@pytest.mark.parametrize("way", ["recompute", "shift", "fork", "larger"])
+def test_a_question_that_fits_is_answered_whatever_way_was_named(desk: Desk, way: OverflowWay) -> None:
+    c = desk.workspace.chats.new(f"Short, {way}").id
+    desk.answer(c, "Hello.")
+    before = len(desk.workspace.conversations.list())
+    desk.workspace.ask(c, "And the sea?", overflow=way)
+    ended = desk.until(TurnDone, TurnError, TurnMoved, ModelLoaded)
+    assert isinstance(ended, TurnDone), ended
+    assert [m.in_context for m in desk.workspace.conversations.messages(c)] == [True] * 4
+    assert len(desk.workspace.conversations.list()) == before
 
 
 def test_a_question_longer_than_the_context_has_no_way_but_a_larger_one(desk: Desk) -> None:

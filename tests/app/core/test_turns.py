@@ -133,6 +133,7 @@ class Desk:
                 planner,
                 Histories(lambda: self.store, planner.texts),
                 lambda event: self._emit(event),
+                lambda conversation, option: None,
             )
         )
 
