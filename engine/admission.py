@@ -205,6 +205,7 @@ class Admission:
         self._account(turn, turn.match, behind.failed, reused)
 
     def _check_fit(self, turn: Turn) -> None:
+        self._cache.pool.check_holds(len(turn.prompt), self._cache.layout.page_tokens)
         over = len(turn.prompt) + 1 - self._context
         if over > 0:
             raise ContextOverflow(

@@ -108,6 +108,7 @@ class DocumentReader:
     def _brought_back(self, job: Job) -> bool:
         """Whether all that is computed already is in memory; starts reading it where it is not."""
         if job.restore is None:
+            self._cache.pool.check_holds(job.total, self._cache.layout.page_tokens)
             if job.total > self._context:
                 raise ContextOverflow(
                     "The document does not fit the model's context.",

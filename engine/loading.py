@@ -12,9 +12,11 @@ from pathlib import Path
 from engine.backends.choice import open_backend
 from engine.chat_format import ChatFormat
 from engine.chat_sources import chat_templates
+from engine.errors import EngineError
 from engine.gguf import GgufFile
 from engine.kv.fingerprint import fingerprint
 from engine.kv.layout import PageLayout
+from engine.kv.pool import page_stride
 from engine.messages import EngineSettings, ModelLoaded
 from engine.models.families import spec_from_gguf
 from engine.models.spec import ModelSpec
@@ -68,14 +70,18 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
         opened = open_backend(gguf, spec, layout, settings, settings.threads or physical_cores())
         print_ = fingerprint(gguf, spec, layout)
         context, warnings = _context(spec, layout, settings)
-        info = _info(settings, path, spec, layout, gguf, print_, context, opened.devices, now_ms() - started)
-        info = replace(info, reasoning_choices=chat.reasoning_choices)
+        held = within_budget(context, layout, settings)
+        if held < context:
+            warnings = (*warnings, _bounded(held, context, settings))
+        info = _info(settings, path, spec, layout, gguf, print_, held, opened.devices, now_ms() - started)
+        bound = settings.ram_budget_bytes if held < context else 0
+        info = replace(info, reasoning_choices=chat.reasoning_choices, bounding_bytes=bound)
     except BaseException:
         gguf.close()
         raise
     tight = _tight(info.weights_bytes, settings.ram_budget_bytes)
     said = (*spec.warnings, *tokenizer.warnings, *warnings, *tight, *opened.warnings, *chat.warnings)
-    handle = ModelHandle(info, spec, tokenizer, chat, context, said)
+    handle = ModelHandle(info, spec, tokenizer, chat, held, said)
     return LoadedModel(handle, gguf, layout, print_, opened.numerics, opened.backend)
 
 
@@ -110,6 +116,30 @@ def _context(spec: ModelSpec, layout: PageLayout, settings: EngineSettings) -> t
         return spec.context, ()
     text = f"The context is {fitting:,} of the model's {spec.context:,} tokens: more does not fit the free memory."
     return fitting, (text,)
+
+
+def within_budget(context: int, layout: PageLayout, settings: EngineSettings) -> int:
+    """The context as far as the memory budget for state holds it: nothing could be computed or come back beyond.
+
+    EngineError: not even one page.
+    """
+    size, budget = layout.payload_bytes, settings.ram_budget_bytes
+    held = budget // page_stride(size) * layout.page_tokens
+    if not held:
+        raise EngineError(
+            "The memory budget for conversations is too small for this model.",
+            f"{layout.page_tokens} tokens of state need {size / 1e6:,.1f} MB; the budget is {budget / 1e6:,.1f} MB.",
+            "Raise the memory budget in the preferences, or choose a smaller KV type or model.",
+        )
+    return min(context, held)
+
+
+def _bounded(held: int, context: int, settings: EngineSettings) -> str:
+    return (
+        f"The context is {held:,} of {context:,} tokens: the memory budget for conversations "
+        f"({settings.ram_budget_bytes / 1e6:,.0f} MB) holds no more. Raise it in the preferences, or choose a smaller "
+        "KV type."
+    )
 
 
 def _tight(weights: int, state: int) -> tuple[str, ...]:

@@ -290,7 +290,8 @@ class ModelLoading:
 class ModelLoaded:
     """`devices`: one line per device as shown in the status bar; `kv_bytes_per_token` over all layers. `templates`:
     names of the file's chat templates; `reasoning_choices`: what the one in use takes, nothing where it
-    has no switch; `reasoning`: as it was loaded.
+    has no switch; `reasoning`: as it was loaded. `bounding_bytes`: the memory budget for state where that is what
+    bounds the context, else 0.
     """
 
     path: Path
@@ -306,6 +307,7 @@ class ModelLoaded:
     templates: tuple[str, ...] = ()
     reasoning_choices: tuple[Reasoning, ...] = ()
     reasoning: Reasoning = "auto"
+    bounding_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def answer_in_mode(
         if mode is not None:
             session.workspace.chats.set_mode(conversation.id, conversation.mode)
         if isinstance(error, DoesNotFit):
-            raise DoesNotFit(error.what, error.why, way_out(error), error.whole, error.ways, error.over_by) from error
+            raise error.advising(way_out(error)) from error
         raise
 
 

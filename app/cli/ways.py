@@ -13,7 +13,9 @@ def way_out(error: DoesNotFit) -> str:
         offered.insert(0, ("--mode retrieve", "looks passages up instead of reading the document whole"))
     if not offered:
         return error.next
-    return "\n".join(["Choose how to go on:", *(f"  {option:<22} {words}" for option, words in offered)])
+    memory = "Raise the memory budget in the preferences, take a smaller KV type (--kv q8), or choose how to go on:"
+    head = memory if error.by_memory else "Choose how to go on:"
+    return "\n".join([head, *(f"  {option:<22} {words}" for option, words in offered)])
 
 
 def way_words(option: OverflowOption) -> str:

@@ -6,21 +6,36 @@ from collections.abc import Callable
 
 from app.core.errors import DoesNotFit
 from app.core.plans import Plan
+from engine.messages import ModelLoaded
 from engine.overflow import OverflowOption
 
 
-def check_fits(plan: Plan, ways: Callable[[], tuple[OverflowOption, ...]] = tuple) -> None:
-    """Raises DoesNotFit, with the `ways` out, when prompt and answer are longer than the context."""
+def check_fits(
+    plan: Plan, ways: Callable[[], tuple[OverflowOption, ...]] = tuple, loaded: ModelLoaded | None = None
+) -> None:
+    """Raises DoesNotFit, with the `ways` out, when prompt and answer are longer than the context: the model's, or what
+    the memory budget holds of it (`loaded`)."""
     if plan.over_by:
-        raise DoesNotFit(
-            f"This does not fit the model's context by {plan.over_by:,} tokens.",
-            f"It would take {plan.total:,} of {plan.limit:,} tokens, and an answer needs room. "
-            + what_would_drop(plan),
-            advice(plan),
-            bool(plan.addition.documents),
-            ways(),
-            plan.over_by,
-        )
+        by_memory = loaded is not None and loaded.bounding_bytes > 0
+        what, why, next = _over_memory(plan, loaded) if loaded and by_memory else _over_context(plan)
+        raise DoesNotFit(what, why, next, bool(plan.addition.documents), ways(), plan.over_by, by_memory)
+
+
+def _over_context(plan: Plan) -> tuple[str, str, str]:
+    return (
+        f"This does not fit the model's context by {plan.over_by:,} tokens.",
+        f"It would take {plan.total:,} of {plan.limit:,} tokens, and an answer needs room. {what_would_drop(plan)}",
+        advice(plan),
+    )
+
+
+def _over_memory(plan: Plan, loaded: ModelLoaded) -> tuple[str, str, str]:
+    needed, budget = (plan.limit + plan.over_by) * loaded.kv_bytes_per_token, loaded.bounding_bytes
+    return (
+        f"This needs {needed / 1e6:,.0f} MB of memory for state; the budget is {budget / 1e6:,.0f} MB.",
+        f"It would take {plan.total:,} tokens and room for an answer; the budget holds {plan.limit:,}.",
+        f"Raise the memory budget in the preferences, or choose a smaller KV type there. {advice(plan)}",
+    )
 
 
 def what_would_drop(plan: Plan) -> str:

@@ -72,6 +72,16 @@ class CutStore:
         with self._database.transaction() as db:
             cuts.adopt(db, left, question, tokens, placement)
 
+    def withdraw(self, exchange: Sequence[MessageId]) -> None:
+        """A question with its empty answer was never asked. A cut whose head it took over may be undone again."""
+        with self._database.transaction() as db:
+            for message in exchange:
+                db.execute(
+                    "UPDATE cuts SET message = NULL, ids = NULL, roles = NULL, placement = NULL WHERE message = ?",
+                    [message],
+                )
+                db.table("messages").delete(message)
+
     def set_aside(
         self, conversation: ConversationId, messages: Sequence[MessageId], kept_tokens: int, page_tokens: int
     ) -> float:

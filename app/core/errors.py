@@ -30,18 +30,31 @@ class UserError(Exception):
 
 
 class DoesNotFit(UserError):
-    """Prompt and answer are longer than the model's context. `whole`: a document was to be read whole.
+    """Prompt and answer are longer than the model's context. `whole`: a document was to be read whole; `by_memory`: it
+    is the memory budget that is too small.
 
     `ways`: what can be done about it (engine.overflow.OverflowOption), with prices; empty where it was not asked for.
     """
 
     def __init__(
-        self, what: str, why: str, next: str, whole: bool, ways: tuple[OverflowOption, ...] = (), over_by: int = 0
+        self,
+        what: str,
+        why: str,
+        next: str,
+        whole: bool,
+        ways: tuple[OverflowOption, ...] = (),
+        over_by: int = 0,
+        by_memory: bool = False,
     ) -> None:
         super().__init__(what, why, next)
+        self.by_memory = by_memory
         self.over_by = over_by
         self.whole = whole
         self.ways = ways
+
+    def advising(self, next: str) -> DoesNotFit:
+        """The same with other advice."""
+        return DoesNotFit(self.what, self.why, next, self.whole, self.ways, self.over_by, self.by_memory)
 
     def to_json(self) -> dict[str, Any]:
         """With every way to go on; `seconds` until the first token, `bytes` of KV state then, `refused`: why not."""

@@ -7,20 +7,17 @@ what was answered so far.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from app.core.advice import check_fits
 from app.core.answers import AnswerStream
-from app.core.citing import cite_answer, coverage, passages_by_marker, report_of, with_coverage
 from app.core.conversations import ConversationStore
 from app.core.cuts import CutId, Moved
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
-from app.core.explain import after_cut, explained
 from app.core.gate import ReadyModel
 from app.core.heads import Head
 from app.core.inventory import catalogue_answer, store_told
@@ -29,14 +26,15 @@ from app.core.plans import Plan, Situation
 from app.core.prompt import Context, history
 from app.core.records import Message, MessageId
 from app.core.settings import Settings
+from app.core.settling import settled
 from app.core.summaries import SummaryWork
 from app.core.surveys import begin_survey, go_on_with_survey, survey_of
 from app.core.turn_parts import Request, RunningTurn, TurnServices
-from engine.messages import Cancel, Sampling, Submit, Tokens, TurnFinished
+from engine.messages import Cancel, Sampling, Submit, Tokens
 from engine.overflow import OverflowOption, OverflowWay
 
 if TYPE_CHECKING:
-    from rag import Document, DocumentId
+    pass
 
 
 class TurnWork:
@@ -91,7 +89,8 @@ class TurnWork:
             model, situation, computed = self._situation(job)
             plan = self._with.planner.plan(situation, question)
         try:
-            check_fits(plan, lambda: ways_out(plan, situation.messages, self._with.engine()))
+            ways = partial(ways_out, plan, situation.messages, self._with.engine())
+            check_fits(plan, ways, model.handle.info)
             job.check()
         except BaseException:
             if cut is not None:
@@ -112,7 +111,13 @@ class TurnWork:
         messages = (*situation.messages, user)
         had = max(computed, earlier), situation.last_turn
         request = Request(model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, *had)
-        return self._answer(job, request)
+        ended = self._answer(job, request)
+        if failure := _failed_at_once(ended):
+            store.cuts.withdraw((user.id, answer.id))  # the question is the draft again
+            if cut is not None:
+                store.cuts.undo(cut)
+            raise failure
+        return ended
 
     def _make_room(
         self, job: RunningTurn, model: ReadyModel, situation: Situation, option: OverflowOption
@@ -225,14 +230,7 @@ class TurnWork:
         stopped = finished.reason == "cancelled" and not stream.looped
         done = stream.so_far("cancelled" if stopped else "complete")
         store.update_answer(done.id, done.text, done.tokens, done.state, done.reasoning, done.thought_ms)
-        return TurnDone(job.turn, job.conversation, self._settled(request, done, finished, stream))
-
-    def _searched(self, request: Request) -> tuple[list[Document], Mapping[DocumentId, range]]:
-        """What the question was about: documents that can be read, and pages where it was not all of one."""
-        planner, conversation = self._with.planner, self._with.store().get(request.answer.conversation)
-        readable = [document for document in conversation.document_ids if planner.texts.readable(document)]
-        searched = planner.scopes.of(conversation.scope, request.messages[-1].text, readable)
-        return [planner.texts.document(document) for document in searched.documents], searched.pages
+        return TurnDone(job.turn, job.conversation, settled(self._with, request, done, finished, stream))
 
     def _submit(self, job: RunningTurn, request: Request, moved: Moved) -> None:
         submit = Submit(
@@ -252,28 +250,12 @@ class TurnWork:
             if job.stopped.is_set():
                 self._with.engine().send(Cancel(job.turn))
 
-    def _settled(self, request: Request, answer: Message, finished: TurnFinished, stream: AnswerStream) -> Message:
-        """The stored answer with citations and report."""
-        texts = self._with.planner.texts
-        numbered = passages_by_marker(request.messages, texts)
-        cut = finished.reason in ("length", "context", "cancelled")
-        citations = cite_answer(answer.text, numbered, self._with.library(), cut) if numbered else ()
-        pages = coverage(request.messages, texts)
-        name = request.model.name
-        report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)
-        report = with_coverage(
-            report, request.messages[-1], answer, *self._searched(request), self._with.planner.scopes.labels
-        )
-        found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
-        report = replace(report, difference=found, approximate=finished.approximate)
-        answered = [m.created for m in request.messages if m.role == "assistant"]
-        if self._with.store().cuts.made_after(answer.conversation, answered[-1] if answered else answer.created):
-            report = replace(report, tokens=after_cut(report.tokens))
-        if stream.looped:
-            report = replace(report, finish_reason="repetition")
-        elif finished.reason == "stop" and not answer.text.strip():
-            report = replace(report, finish_reason="empty")
-        return self._with.store().finish_answer(answer, citations, report)
+
+def _failed_at_once(ended: WorkspaceEvent) -> UserError | None:
+    """Why, where the model wrote nothing: such an answer is not kept."""
+    if not isinstance(ended, TurnError) or ended.message is None or ended.message.tokens.ids:
+        return None
+    return ended.error
 
 
 def _ended(left: Message, store: ConversationStore, model: ReadyModel) -> bool:

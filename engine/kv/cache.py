@@ -279,7 +279,7 @@ class KvCache:
             self.flush(_PRESSURE_SECONDS)
             self.tree.make_room(pages)
         if self.pool.room < pages:
-            self.pool.refuse()
+            self.pool.refuse(pages)
         return [self.pool.allocate() if view is None else self.pool.adopt(view) for view in mapped]
 
     def abandon(self, restore: Restore) -> None:

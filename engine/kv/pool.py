@@ -31,6 +31,11 @@ class KvMemoryFull(EngineError):
     """The memory budget for KV is used up by pages that are in use."""
 
 
+def page_stride(payload_bytes: int) -> int:
+    """Bytes that a page takes in memory."""
+    return -(-payload_bytes // ALIGNMENT) * ALIGNMENT
+
+
 class PageBuffer:
     """Memory for one page's payload.
 
@@ -107,7 +112,7 @@ class PagePool:
 
     def __init__(self, payload_bytes: int, budget_bytes: int) -> None:
         self.payload_bytes = payload_bytes
-        self.stride = -(-payload_bytes // ALIGNMENT) * ALIGNMENT
+        self.stride = page_stride(payload_bytes)
         self.budget_bytes = budget_bytes
         self.used_bytes = 0
         self.mapped_bytes = 0
@@ -153,12 +158,23 @@ class PagePool:
         self.mapped_bytes += self.stride
         return buffer
 
-    def refuse(self) -> NoReturn:
+    def refuse(self, pages: int = 1) -> NoReturn:
+        budget = f"{self.used_bytes / 1e6:,.0f} MB of {self.budget_bytes / 1e6:,.0f} MB are in use"
         raise KvMemoryFull(
             "The memory for conversations is used up.",
-            f"{self.used_bytes / 1e6:,.0f} MB of {self.budget_bytes / 1e6:,.0f} MB are in use.",
+            f"{pages * self.stride / 1e6:,.0f} MB more are needed, {budget}.",
             "Wait for a running answer to end, or raise the memory budget in the preferences.",
         )
+
+    def check_holds(self, tokens: int, page_tokens: int) -> None:
+        """KvMemoryFull: the budget could not hold these tokens if nothing else were in memory."""
+        needed = -(-tokens // page_tokens) * self.stride
+        if needed > self.budget_bytes:
+            raise KvMemoryFull(
+                "The memory budget for conversations is too small for this.",
+                f"{tokens:,} tokens of state need {needed / 1e6:,.0f} MB, the budget {self.budget_bytes / 1e6:,.0f}.",
+                "Raise the memory budget in the preferences, choose a smaller KV type, or go on with a summary.",
+            )
 
     def retain(self, buffer: PageBuffer) -> PageBuffer:
         buffer.refs += 1

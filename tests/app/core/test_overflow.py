@@ -167,6 +167,26 @@ def test_a_question_longer_than_the_context_has_no_way_but_a_larger_one(desk: De
     assert "larger" in desk.until(TurnError).error.next
 
 
+def test_a_memory_budget_that_cannot_hold_it_is_told_before_anything_is_stored(
+    tmp_path: Path, starter_model: Path
+) -> None:
+    desk = Desk(tmp_path / "desk", replace(QUICK, engine=EngineSettings(context=2048, ram_budget_bytes=7_000_000)))
+    try:
+        desk.load(starter_model)
+        c = desk.workspace.chats.new().id
+        desk.workspace.ask(c, LONG * 8)
+        failed = desk.until(TurnError, TurnDone)
+        assert isinstance(failed, TurnError)
+        assert "the budget is 7 MB" in failed.error.what
+        assert "Raise the memory budget" in failed.error.next
+        assert desk.workspace.conversations.messages(c) == ()
+        assert desk.workspace.conversations.get(c).draft.startswith("Tell me")
+        (larger,) = (way for way in failed.error.ways if way.way == "larger")
+        assert "memory budget" in larger.refused
+    finally:
+        desk.workspace.close()
+
+
 def test_a_larger_context_keeps_the_state(desk: Desk, c: ConversationId) -> None:
     kept = len(history(context(desk, c)))
     desk.workspace.ask(c, LONG, overflow="larger")

@@ -274,6 +274,20 @@ def test_regenerating_puts_the_old_answer_aside_and_changes_the_seed(desk: Desk)
     assert one.sampling.seed != two.sampling.seed
 
 
+def test_a_failure_before_the_first_word_leaves_the_question_as_the_draft(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.turns.ask(c.id, "Which colour?")
+    desk.end_of_turn()
+    before = desk.store.messages(c.id)
+    desk.engine.answer, desk.engine.ending = (), "failed"
+    desk.turns.ask(c.id, "And which shape?")
+    event = desk.end_of_turn()
+    assert isinstance(event, TurnError)
+    assert (event.message, event.error.what) == (None, "The engine broke.")
+    assert desk.store.messages(c.id) == before
+    assert desk.store.get(c.id).draft == "And which shape?"
+
+
 def test_what_does_not_fit_stores_nothing_and_keeps_the_draft(tmp_path: Path, chat: Any) -> None:
     desk = Desk(tmp_path, chat, context=100)
     c = desk.store.create()

@@ -1,0 +1,51 @@
+"""An answer that has ended gets its citations and its report, and is stored with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.core.answers import AnswerStream
+from app.core.citing import cite_answer, coverage, passages_by_marker, report_of, with_coverage
+from app.core.explain import after_cut, explained
+from app.core.records import Message
+from app.core.turn_parts import Request, TurnServices
+from engine.messages import TurnFinished
+
+if TYPE_CHECKING:
+    from rag import Document, DocumentId
+
+
+def settled(
+    services: TurnServices, request: Request, answer: Message, finished: TurnFinished, stream: AnswerStream
+) -> Message:
+    """The stored answer with citations and report."""
+    texts = services.planner.texts
+    numbered = passages_by_marker(request.messages, texts)
+    cut = finished.reason in ("length", "context", "cancelled")
+    citations = cite_answer(answer.text, numbered, services.library(), cut) if numbered else ()
+    pages = coverage(request.messages, texts)
+    name = request.model.name
+    report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)
+    report = with_coverage(
+        report, request.messages[-1], answer, *_searched(services, request), services.planner.scopes.labels
+    )
+    found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
+    report = replace(report, difference=found, approximate=finished.approximate)
+    answered = [m.created for m in request.messages if m.role == "assistant"]
+    if services.store().cuts.made_after(answer.conversation, answered[-1] if answered else answer.created):
+        report = replace(report, tokens=after_cut(report.tokens))
+    if stream.looped:
+        report = replace(report, finish_reason="repetition")
+    elif finished.reason == "stop" and not answer.text.strip():
+        report = replace(report, finish_reason="empty")
+    return services.store().finish_answer(answer, citations, report)
+
+
+def _searched(services: TurnServices, request: Request) -> tuple[list[Document], Mapping[DocumentId, range]]:
+    """What the question was about: documents that can be read, and pages where it was not all of one."""
+    planner, conversation = services.planner, services.store().get(request.answer.conversation)
+    readable = [document for document in conversation.document_ids if planner.texts.readable(document)]
+    searched = planner.scopes.of(conversation.scope, request.messages[-1].text, readable)
+    return [planner.texts.document(document) for document in searched.documents], searched.pages
