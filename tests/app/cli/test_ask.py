@@ -228,7 +228,7 @@ def test_a_full_conversation_lists_its_ways_and_takes_one(pagekeep, starter_mode
     ways = {way["way"]: way for way in told["ways"]}
     assert list(ways) == ["recompute", "shift", "fork", "larger"]
     assert not ways["recompute"]["approximate"]
-    assert 0 < ways["recompute"]["tokens"] < 256 < ways["larger"]["tokens"] < ways["larger"]["context"]
+    assert 0 < ways["recompute"]["tokens"] < ways["larger"]["tokens"] < 256 < ways["larger"]["context"]
     assert len({way["bytes"] / way["tokens"] for way in told["ways"]}) == 1
     assert ways["recompute"]["seconds"] > 0
     assert told["over_by"] > 0
