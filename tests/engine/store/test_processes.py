@@ -18,6 +18,7 @@ from tests.engine.store.worker import script
 
 ROOT = Path(__file__).parents[3]
 ROUNDS = 400
+TRIALS = int(os.environ.get("PAGEKEEP_TRIALS", "12"))  # 1000 for the long form
 
 
 def start(folder: Path, seed: int, rounds: int = ROUNDS, before: str = "") -> subprocess.Popen[str]:
@@ -46,10 +47,10 @@ def check_saved(folder: Path, seeds: list[int], saved: dict[str, int]) -> None:
                 sequence.release()
 
 
+@pytest.mark.timeout(300 + 6 * TRIALS)
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     chance, saved = random.Random(11), dict[str, int]()
-    trials = int(os.environ.get("PAGEKEEP_TRIALS", "12"))  # 1000 for the long form
-    for seed in range(trials):
+    for seed in range(TRIALS):
         process = start(tmp_path, seed)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -59,7 +60,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         assert "Traceback" not in errors
         saved |= acknowledged(output)
     assert saved, "no turn was saved before the kill: the test would show nothing"
-    check_saved(tmp_path, list(range(trials)), saved)
+    check_saved(tmp_path, list(range(TRIALS)), saved)
 
 
 def test_two_processes_at_once(tmp_path: Path) -> None:
