@@ -71,6 +71,8 @@ class Canary:
         self._done.add(page.key)
         self.checked += 1
         equal = self._same(fresh, page.buffer.view)
+        if self._cache.disk:
+            self._cache.disk.note_check(equal)
         self._cache.log.add("info", "canary", start=page.start, tokens=len(page.ids), equal=equal)
         return equal
 

@@ -275,8 +275,9 @@ class Service:
         if command.store_folder is None:
             return None
         try:
-            budget, name = command.settings.disk_budget_bytes, model.handle.info.name
-            return KvStore(command.store_folder, model.layout, model.fingerprint, budget, name)
+            settings, folder = command.settings, command.store_folder
+            named = settings.disk_budget_bytes, model.handle.info.name, KvLog(folder, settings.cache_log)
+            return KvStore(folder, model.layout, model.fingerprint, *named)
         except EngineError as error:
             self._emit(EngineNotice(error.what, error.why, error.next))
             return None

@@ -20,10 +20,11 @@ KINDS = (
     ("shared", "bar_retrieve"),
     ("own", "bar_restore"),
     ("end", "bar_decode"),
-    ("moved", "bar_first"),
+    ("approximate", "bar_first"),
     ("must be read", "bar_prefill"),
 )
 COLORS = dict(KINDS)
+WORDS = {"approximate": "approximate (moved up, or computed on what was)", "end": "the unfinished end"}
 
 
 def kind_of(bits: int) -> str:
@@ -31,7 +32,7 @@ def kind_of(bits: int) -> str:
     if not bits & (PageBits.MEMORY | PageBits.DISK):
         return "must be read"
     if bits & PageBits.SHIFTED:
-        return "moved"
+        return "approximate"
     if bits & PageBits.TAIL:
         return "end"
     return "shared" if bits & PageBits.SHARED else "own"
@@ -42,7 +43,7 @@ def page_words(report: StateReport, place: int) -> str:
     bits, size = report.pages[place], report.page_tokens
     start, stop = place * size, min((place + 1) * size, report.tokens)
     where = [name for bit, name in ((PageBits.MEMORY, "in memory"), (PageBits.DISK, "on disk")) if bits & bit]
-    words = [{"moved": "moved up, approximate", "end": "the unfinished end"}.get(kind_of(bits), kind_of(bits))]
+    words = [WORDS.get(kind_of(bits), kind_of(bits))]
     words += [" and ".join(where)] if where else []
     words += ["computed on another kind of processor"] if bits & PageBits.FOREIGN else []
     return f"Tokens {count(start)}–{count(stop - 1)}: {', '.join(words)}"

@@ -15,7 +15,7 @@ from app.cli.session import Session, engine_options, open_session, stored_settin
 from app.cli.ways import way_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
-from app.core.explain import explain_lines, spans_json
+from app.core.explain import explain_lines, spans_json, tokens_json
 from app.core.lookups import Lookup, PagesRead
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
@@ -205,7 +205,7 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "answer": message.text,
         "reasoning": message.reasoning,
         "citations": [citation_json(citation) for citation in message.citations],
-        "tokens": asdict(turn.tokens) if turn else None,
+        "tokens": tokens_json(turn.tokens) if turn else None,
         "timings_ms": asdict(turn.timings_ms) if turn else None,
         "mode": turn.mode if turn else None,
         "lookup": asdict(lookup) if lookup else None,

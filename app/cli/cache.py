@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from app.cli.cache_names import Named, Names, names_of
 from app.cli.cache_text import (
     Collected,
     collected_line,
@@ -15,111 +16,56 @@ from app.cli.cache_text import (
     megabytes,
     page_lines,
     stat_lines,
+    with_status,
 )
 from app.cli.console import Console
 from app.core.conversations import ConversationStore
-from app.core.errors import UserError
 from app.core.explain import Decoder, explained
-from app.core.imported import imported_names, note_imported
-from app.core.kept import documents_of
+from app.core.imported import forget_imported, note_imported
 from app.core.log_words import log_time, log_words
-from app.core.naming import conversation_called
 from app.core.paths import Paths
-from app.core.records import Conversation, Difference
+from app.core.records import Difference
 from app.core.settings import load_settings
 from engine.kv.log import read_log
 from engine.messages import ConversationId, FirstDifference
 from engine.store.inspect import StateDifference
+from engine.store.listing import ConversationEntry
 from engine.store.tools import StoreTools
 
 
 def run(options: Namespace, console: Console) -> None:
     paths = Paths.default().create()
-    with StoreTools(paths.kv) as tools:
+    settings, _ = load_settings(paths.settings)
+    with StoreTools(paths.kv, settings.engine.cache_log) as tools:
         ACTIONS[options.action](tools, paths, console, options)
 
 
 def _ls(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    found = tools.ls()
-    titles = _titles(paths, [entry.conversation for entry in found])
-    console.result({"conversations": [{"title": titles.get(e.conversation), **asdict(e)} for e in found]})
-    for line in conversation_lines(found, {e.conversation: _title(titles, e.conversation) for e in found}):
+    found, names = tools.ls(), names_of(paths, tools)
+    named = [names.of(entry.conversation) for entry in found]
+    console.result({"conversations": [_entry_json(e, n) for e, n in zip(found, named, strict=True)]})
+    for line in conversation_lines(list(zip(found, named, strict=True))):
         console.text(line)
 
 
-def _title(titles: dict[str, str], conversation: str) -> str:
-    return titles.get(conversation, "(deleted conversation)")
+def _entry_json(entry: ConversationEntry, named: Named) -> dict[str, Any]:
+    """`title`: of conversations only; `name`: what other commands take."""
+    title = named.name if named.status in ("conversation", "in the trash") else None
+    return {"title": title, "name": named.name, "status": named.status, **asdict(entry)}
 
 
-def _named(paths: Paths, wanted: str, kept: Iterable[str] = ()) -> str:
-    """The conversation whose id or title is given, or what was imported under that name; `kept`: names among which a
-    document read ahead may be."""
-    titles = _titles(paths, kept)
-    by_title = [name for name, title in titles.items() if title == wanted and documents_of(name)]
-    by_title += [state for state, name in imported_names(paths.cache).items() if name == wanted]
-    found = _conversation(paths, wanted)
-    return found.id if found else by_title[0] if by_title else wanted
-
-
-def _kept(tools: StoreTools, paths: Paths, wanted: str) -> str:
-    """The name under which something is kept. Raises UserError: unknown, ambiguous, or nothing is kept."""
-    kept = tools.names()
-    name = _named(paths, wanted, kept)
-    if name in kept:
-        return name
-    titles = _conversations(paths)
-    if name in titles:
-        why = "The model has read nothing for it yet, or its state was evicted or removed."
-        raise UserError(f"Nothing is kept of {titles[name]!r}.", why, "Ask something in it; it is kept from then on.")
-    raise UserError("There is no such conversation.", f"None is called {wanted!r}.", "See 'pagekeep cache ls'.")
-
-
-def _titles(paths: Paths, kept: Iterable[str] = ()) -> dict[str, str]:
-    """Of conversations, of imported states, and of those of `kept` that are documents read ahead: such have a state of
-    their own."""
-    ahead = {state: documents for state in kept if (documents := documents_of(state))}
-    names = document_names(paths) if ahead else {}
-    shown = {
-        state: ", ".join(names.get(document, f"document {document}, deleted") for document in documents)
-        for state, documents in ahead.items()
-    }
-    imported = {state: f"{name} (imported, no conversation)" for state, name in imported_names(paths.cache).items()}
-    return {**imported, **_conversations(paths), **{state: f"{name} (read ahead)" for state, name in shown.items()}}
-
-
-def document_names(paths: Paths) -> dict[int, str]:
-    """Names of all documents, the trash included."""
-    from rag import Library
-
-    if not paths.library.is_dir():
-        return {}
-    library = Library(paths.library)
-    try:
-        return {int(document.id): document.name for document in library.documents(include_trashed=True)}
-    finally:
-        library.close()
-
-
-def _conversation(paths: Paths, wanted: str) -> Conversation | None:
-    """Those in the trash come after the others."""
-    present, trashed = _stored(paths)
-    return conversation_called(present, wanted) or conversation_called(trashed, wanted)
-
-
-def _conversations(paths: Paths) -> dict[str, str]:
-    present, trashed = _stored(paths)
-    return {c.id: c.title for c in (*present, *trashed)}
-
-
-def _stored(paths: Paths) -> tuple[tuple[Conversation, ...], tuple[Conversation, ...]]:
-    """Conversations, and those in the trash."""
-    if not paths.conversations.is_file():
-        return (), ()
-    store = ConversationStore(paths.conversations)
-    try:
-        return store.list(), store.list(trashed=True)
-    finally:
-        store.close()
+def _rm(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
+    """All names are looked up before the first goes. Texts stay; what others use stays too."""
+    names = names_of(paths, tools)
+    wanted = list(dict.fromkeys(map(names.need_kept, options.names)))
+    removed = []
+    for state in wanted:
+        done, named = tools.forget(state), names.of(state)
+        forget_imported(paths.cache, state)
+        removed.append({"conversation": state, "name": named.name, "status": named.status, **asdict(done)})
+        stays = "Its text stays" if named.status in ("conversation", "in the trash") else "It is gone"
+        console.text(f"“{named.name}”: {megabytes(done.bytes)} removed. {stays}; what others use too is still kept.")
+    console.result({"removed": removed})
 
 
 def _stat(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
@@ -150,16 +96,20 @@ def _gc(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
 
 
 def _show(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    entry = tools.show(_kept(tools, paths, options.conversation))
-    console.result(asdict(entry))
+    names = names_of(paths, tools)
+    entry = tools.show(names.need_kept(options.conversation))
+    named = names.of(entry.conversation)
+    console.result({"name": named.name, "status": named.status, **asdict(entry)})
     saved = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens, {megabytes(entry.bytes)}"
-    console.text(f"{_title(_titles(paths, [entry.conversation]), entry.conversation)}  {saved}, {entry.model}")
+    of = f"{entry.model}, KV type {entry.kv_type}" if entry.kv_type else entry.model
+    console.text(f"{with_status(named)}  {saved}, {of}")
     for line in page_lines(entry.pages):
         console.text(f"  {line}")
 
 
 def _diff(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    first, second = _kept(tools, paths, options.first), _kept(tools, paths, options.second)
+    names = names_of(paths, tools)
+    first, second = names.need_kept(options.first), names.need_kept(options.second)
     found, one, two = tools.diff(first, second), tools.show(first), tools.show(second)
     same = found.position < 0 and one.tokens == two.tokens == found.shared_tokens
     words = _in_words(paths, first, found, one.model)
@@ -196,28 +146,37 @@ def _decoder(paths: Paths, model: str) -> Decoder | None:
 
 
 def _log(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    name = _named(paths, options.conversation) if options.conversation else ""
+    names = names_of(paths, tools)
+    name = _logged(names, paths, options.conversation) if options.conversation else ""
     entries = read_log(paths.kv, options.last, options.level, name)
     console.result({"entries": entries})
-    titles = _titles(paths, {str(entry.get("conversation", "")) for entry in entries})
     for entry in entries:
-        who = f"{_title(titles, entry['conversation'])}: " if entry.get("conversation") else ""
+        who = f"{names.of(entry['conversation']).name}: " if entry.get("conversation") else ""
         console.text(f"{log_time(entry)}  {who}{log_words(entry)}")
     if not entries:
         console.text("Nothing was done yet.")
 
 
+def _logged(names: Names, paths: Paths, wanted: str) -> str:
+    """What was removed for good is still in the log, under its id."""
+    if names.find(wanted) is None and read_log(paths.kv, 1, "debug", wanted):
+        return wanted
+    return names.need(wanted)
+
+
 def _export(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    moved = tools.export_state(_kept(tools, paths, options.conversation), Path(options.file))
+    moved = tools.export_state(names_of(paths, tools).need_kept(options.conversation), Path(options.file))
     console.result(asdict(moved))
     console.text(f"{moved.tokens:,} tokens in {moved.bytes / 1e6:,.1f} MB: {options.file}")
 
 
 def _import(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
     moved, name = tools.import_state(Path(options.file)), Path(options.file).stem
-    here = _conversations(paths).get(moved.conversation)
+    names = names_of(paths, tools)
+    named = names.of(moved.conversation)
+    here = named.name if named.status in ("conversation", "in the trash") else None
     if here is None:
-        note_imported(paths.cache, moved.conversation, name, tools.names())
+        note_imported(paths.cache, moved.conversation, name, names.kept)
     console.result({**asdict(moved), "name": here or name})
     console.text(f"{moved.tokens:,} tokens, {moved.new} of {moved.records} records were new")
     if here is None:
@@ -225,7 +184,7 @@ def _import(tools: StoreTools, paths: Paths, console: Console, options: Namespac
 
 
 def _pin(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    name = _kept(tools, paths, options.conversation)
+    name = names_of(paths, tools).need_kept(options.conversation)
     tools.pin(name, not options.off)
     console.result({"conversation": name, "pinned": not options.off})
     console.text("It may be evicted again." if options.off else "It stays, whatever the budget.")
@@ -233,6 +192,7 @@ def _pin(tools: StoreTools, paths: Paths, console: Console, options: Namespace) 
 
 ACTIONS = {
     "ls": _ls,
+    "rm": _rm,
     "show": _show,
     "diff": _diff,
     "log": _log,

@@ -6,9 +6,12 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from app.cli.cache_names import Named
+from app.core.naming import SHORT_ID
 from app.core.records import Difference
+from engine.store.account import ModelShare, StoreStat
 from engine.store.inspect import PageEntry, StateDifference
-from engine.store.tools import ConversationEntry, StoreStat
+from engine.store.listing import ConversationEntry
 
 LONGEST_TITLE = 40
 
@@ -40,36 +43,68 @@ def _padded(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) ->
     return [cell.rjust(width) if i in right else cell.ljust(width) for i, (cell, width) in enumerate(pairs)]
 
 
-def conversation_lines(entries: Sequence[ConversationEntry], title: dict[str, str]) -> list[str]:
-    head = ("conversation", "tokens", "on disk", "size", "shared", "saved", "model")
+def with_status(named: Named) -> str:
+    """`Talk`, `Talk (in the trash)`"""
+    return named.name if named.status == "conversation" else f"{named.name} ({named.status})"
+
+
+def _what(entry: ConversationEntry, named: Named) -> str:
+    """`in the trash, pinned`; `-` for a conversation like any other."""
+    found = [named.status] if named.status != "conversation" else []
+    found += ["pinned"] * entry.pinned + ["approximate"] * entry.approximate
+    return ", ".join(found) or "-"
+
+
+def conversation_lines(entries: Sequence[tuple[ConversationEntry, Named]]) -> list[str]:
+    head = ("conversation", "id", "what", "tokens", "on disk", "size", "shared", "saved", "KV", "model")
     rows = [
         (
-            _short(title[e.conversation]) + (" (pinned)" if e.pinned else ""),
+            _short(named.name),
+            e.conversation[:SHORT_ID] if named.status != "read ahead" else "",
+            _what(e, named),
             f"{e.tokens:,}",
             "all" if e.tokens_saved == e.tokens else f"{e.tokens_saved:,}",
             megabytes(e.bytes),
             megabytes(e.shared_bytes) if e.shared_bytes else "-",
             time.strftime("%Y-%m-%d %H:%M", time.localtime(e.saved)),
-            e.model,
+            e.kv_type or "?",
+            e.model or "?",
         )
-        for e in entries
+        for e, named in entries
     ]
-    return table([head, *rows], frozenset({1, 2, 3, 4})) if rows else ["Nothing is kept yet."]
+    return table([head, *rows], frozenset({3, 4, 5, 6})) if rows else ["Nothing is kept yet."]
 
 
 def stat_lines(stat: StoreStat, budget: int) -> list[str]:
-    dead = max(0, stat.bytes_on_disk - stat.live_bytes - stat.index_bytes)
     rows = [
         ("conversations", f"{stat.conversations:,} of {stat.models:,} model{'' if stat.models == 1 else 's'}"),
         ("pages", f"{stat.pages:,}, and {stat.tails:,} unfinished ends"),
         ("on disk", f"{megabytes(stat.bytes_on_disk)} of {megabytes(budget)}, in {stat.segments:,} files"),
-        ("in use", megabytes(stat.live_bytes)),
-        ("to be compacted", megabytes(dead)),
-        ("index", megabytes(stat.index_bytes)),
+        *((f"  {share_name(share)}", share_words(share)) for share in stat.shares),
+        ("  to be compacted", megabytes(stat.dead_bytes)),
+        ("  index", megabytes(stat.index_bytes)),
+        ("checked again", checked_words(stat)),
         ("ever written", megabytes(stat.bytes_written)),
         ("folder", stat.folder),
     ]
     return table(rows)
+
+
+def share_name(share: ModelShare) -> str:
+    return f"{share.model or share.fingerprint[:8]}, {share.kv_type or 'KV type not known yet'}"
+
+
+def share_words(share: ModelShare) -> str:
+    states = f", {share.states:,} snapshots" if share.states else ""
+    return f"{megabytes(share.bytes)} in use: {share.pages:,} pages, {share.tails:,} unfinished ends{states}"
+
+
+def checked_words(stat: StoreStat) -> str:
+    """What the canary found."""
+    if not stat.pages_checked:
+        return "no page yet (a random one in idle time, computed and compared bit for bit)"
+    found = f"{stat.pages_wrong:,} wrong and dropped" if stat.pages_wrong else "all equal"
+    return f"{stat.pages_checked:,} page{'' if stat.pages_checked == 1 else 's'} computed and compared, {found}"
 
 
 def page_lines(pages: Sequence[PageEntry]) -> list[str]:
@@ -77,7 +112,7 @@ def page_lines(pages: Sequence[PageEntry]) -> list[str]:
     rows = [
         (
             f"{page.start:,}-{page.start + page.tokens - 1:,}",
-            "end" if page.tail else "page",
+            ("end" if page.tail else "page") + (", approximate" if page.approximate else ""),
             megabytes(page.bytes),
             f"{page.users:,} other{'' if page.users == 1 else 's'}" if page.users else "-",
             f"{page.segment} at {page.offset:,}",

@@ -160,6 +160,8 @@ def _add_trash(commands: Commands) -> None:
 def _add_cache(commands: Commands) -> None:
     actions = group(commands, "cache", "What is kept of what the model has read")
     command(actions, "ls", "Kept state by conversation")
+    remove = command(actions, "rm", "Remove what is kept of conversations or of imported states; texts stay")
+    remove.add_argument("names", nargs="+", metavar="NAME", help="as 'cache ls' shows them, or ids")
     show = command(actions, "show", "The pages of a conversation")
     show.add_argument("conversation", metavar="NAME", help="its title or id")
     diff = command(actions, "diff", "Where two conversations part")

@@ -72,6 +72,12 @@ def reason_key(reason: str) -> str:
     return "other_kv_type" if reason.startswith("kept as KV type") else reason.replace(" ", "_")
 
 
+def tokens_json(tokens: TokenReport) -> dict[str, Any]:
+    """`at` of a computed range only where it is known."""
+    computed = [{key: value for key, value in asdict(part).items() if key != "at" or value} for part in tokens.computed]
+    return {**asdict(tokens), "computed": computed}
+
+
 def spans_json(report: TurnReport) -> list[dict[str, Any]]:
     """What was read again, with the reason for programs (`key`) and for people (`words`)."""
     return [

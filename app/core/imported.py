@@ -23,8 +23,18 @@ def imported_names(cache: Path) -> dict[str, str]:
     return {key: name for key, name in found.items() if isinstance(name, str)} if isinstance(found, dict) else {}
 
 
+def forget_imported(cache: Path, conversation: str) -> None:
+    """It was removed: the name is free again."""
+    names = imported_names(cache)
+    if names.pop(conversation, None) is not None:
+        _write(cache, names)
+
+
 def note_imported(cache: Path, conversation: str, name: str, kept: Collection[str]) -> None:
     """`kept`: all that the store keeps something of; other names are forgotten."""
     names = {key: value for key, value in imported_names(cache).items() if key in kept}
-    text = json.dumps({**names, conversation: name}, indent=2, ensure_ascii=False)
-    write_atomically(cache / FILE, text.encode())
+    _write(cache, {**names, conversation: name})
+
+
+def _write(cache: Path, names: dict[str, str]) -> None:
+    write_atomically(cache / FILE, json.dumps(names, indent=2, ensure_ascii=False).encode())

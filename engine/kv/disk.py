@@ -240,6 +240,9 @@ class DiskTier(Protocol):
     def discard(self, key: Key) -> None:
         """The record counts as damaged from now on."""
 
+    def note_check(self, equal: bool) -> None:
+        """A page that came from here was computed again in idle time and compared."""
+
     def note_costs(self, costs: Costs) -> None:
         """By which the worth of pages is judged when the disk budget is reached."""
 

@@ -62,15 +62,17 @@ def computed_ranges(asked: Asked, reused: int, missing: Missing) -> tuple[Comput
 
 
 def _on_the_way(cache: KvCache, asked: Asked, head: Head) -> bool:
-    """Whether what the conversation kept is a beginning of what is asked."""
+    """Whether what the conversation kept is a beginning of what is asked. Of a head that eviction has shortened the
+    last page that is left tells."""
     size, salts = cache.layout.page_tokens, salts_of(asked.shifts, cache.layout.page_tokens)
     ids, roles = arrays(asked.tokens)
-    pages, parent = head.tokens // size, cache.root
+    pages, keys = head.tokens // size, [cache.root]
     for number, data in enumerate(cut_bytes(ids[: head.tokens], roles[: head.tokens], size)):
-        parent = key_of(salt_key(parent, salts.get(number, ())), data)
-    chain, rest = salt_key(parent, salts.get(pages, ())), slice(pages * size, head.tokens)
-    reached = parent == head.last and len(ids) >= head.tokens
-    return reached and (head.tail is None or page_key(chain, ids[rest], roles[rest]) == head.tail)
+        keys.append(key_of(salt_key(keys[-1], salts.get(number, ())), data))
+    if head.tail is None or len(ids) < head.tokens:
+        return head.last in keys and len(ids) >= head.tokens
+    chain, rest = salt_key(keys[-1], salts.get(pages, ())), slice(pages * size, head.tokens)
+    return keys[-1] == head.last and page_key(chain, ids[rest], roles[rest]) == head.tail
 
 
 def _moved(cache: KvCache, head: Head) -> bool:

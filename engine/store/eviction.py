@@ -35,17 +35,19 @@ def evict(
     `keep`: (model, key) of what a record that is about to be written follows: it is no leaf, nor is what is before it.
     """
     removed: dict[int, list[Key]] = {}
+    parents: dict[tuple[int, bytes], bytes] = {}
     lifted: dict[tuple[int, bytes], float] = {}
     for entry in _leaves(db, keep) if bytes_wanted > 0 else ():
         if bytes_wanted <= 0:
             break
         removed.setdefault(entry.model, []).append(Key(entry.key))
+        parents[entry.model, entry.key] = entry.parent
         lifted[entry.model, entry.parent] = max(entry.used, lifted.get((entry.model, entry.parent), 0.0))
         bytes_wanted -= entry.length
     with transaction(db):
         for model, keys in removed.items():
             remove_records(db, model, keys, reason)
-            shorten_heads(db, model)
+        _shorten_heads(db, parents)
         _lift(db, lifted)
     return sum(map(len, removed.values()))
 
@@ -116,10 +118,15 @@ def _add_path(
         name = (name[0], entries[name].parent)
 
 
-def shorten_heads(db: sqlite3.Connection, model: int) -> None:
-    """Heads whose tail is gone lose it. A head whose pages are gone stays: its conversation still has a text."""
-    db.execute(
-        "UPDATE heads SET tail = NULL WHERE model = ? AND tail IS NOT NULL AND NOT EXISTS "
-        "(SELECT 1 FROM records WHERE records.model = heads.model AND records.key = heads.tail)",
-        (model,),
-    )
+def _shorten_heads(db: sqlite3.Connection, parents: dict[tuple[int, bytes], bytes]) -> None:
+    """Heads end at the last page that is left of them; their number of tokens stays: the conversation has its text.
+
+    `parents`: (model, key) of what was removed -> the key before it.
+    """
+    for model, conversation, last, tail in db.execute("SELECT model, conversation, last, tail FROM heads").fetchall():
+        end, kept = last, None if (model, tail) in parents else tail
+        while (model, end) in parents:
+            end = parents[model, end]
+        if (end, kept) != (last, tail):
+            values = (end, kept, model, conversation)
+            db.execute("UPDATE heads SET last = ?, tail = ? WHERE model = ? AND conversation = ?", values)

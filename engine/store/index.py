@@ -244,6 +244,12 @@ class Index:
         with self._write_lock, transaction(self._writer) as db:
             remove_records(db, self.model, keys, reason)
 
+    def note_check(self, equal: bool) -> None:
+        """A page was computed again and compared."""
+        with self._write_lock, transaction(self._writer) as db:
+            add(db, "checked", 1)
+            add(db, "wrong", not equal)
+
     def note_costs(self, seconds_per_token: float, depth_scale: float) -> None:
         """What computing with this model costs here: eviction weighs its pages by that."""
         with self._write_lock, transaction(self._writer) as db:

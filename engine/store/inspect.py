@@ -10,13 +10,17 @@ from pathlib import Path
 
 from engine.errors import StoreError
 from engine.kv.keys import Key, common_prefix
-from engine.store.record import RecordHeader
+from engine.kv.layout import kv_types_in
+from engine.store.record import SHIFTED, RecordHeader
 from engine.store.segment import read_header
 
 
 @dataclass(frozen=True)
 class PageEntry:
-    """A page or tail: `users` other conversations go through it too; `used` unix time of its last use."""
+    """A page or tail: `users` other conversations go through it too; `used` unix time of its last use.
+
+    `approximate`: it was moved after a removal, or was computed on what was.
+    """
 
     key: str
     tail: bool
@@ -28,11 +32,13 @@ class PageEntry:
     numerics: str
     used: float
     users: int
+    approximate: bool
 
 
 @dataclass(frozen=True)
 class StateEntry:
-    """A conversation of one model: `tokens` of which `tokens_saved` are on disk without a gap."""
+    """A conversation of one model: `tokens` of which `tokens_saved` are on disk without a gap; `kv_type` as in
+    ConversationEntry."""
 
     conversation: str
     model: str
@@ -40,6 +46,7 @@ class StateEntry:
     tokens: int
     tokens_saved: int
     bytes: int
+    kv_type: str
     pages: tuple[PageEntry, ...]
 
 
@@ -82,18 +89,22 @@ def chain(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -
     return keys[::-1]
 
 
-def show(db: sqlite3.Connection, conversation: str) -> StateEntry:
+def show(db: sqlite3.Connection, segments: Path, conversation: str) -> StateEntry:
     """StoreError: there is no such conversation."""
     model, last, tail, tokens = heads_named(db, conversation)[0]
     others = db.execute("SELECT last, tail FROM heads WHERE model = ? AND conversation != ?", (model, conversation))
     used_by = [set(chain(db, model, *row)) for row in others.fetchall()]
-    pages = tuple(_entry(db, model, key, sum(key in keys for keys in used_by)) for key in chain(db, model, last, tail))
+    pages, moved = list[PageEntry](), False
+    for key in chain(db, model, last, tail):
+        moved = moved or is_moved(db, segments, model, key)  # what follows was computed on it
+        pages.append(_entry(db, model, key, sum(key in keys for keys in used_by), moved))
     position = 0
     for page in pages:
         position = page.start + page.tokens if page.start == position else position
-    fingerprint, name = db.execute("SELECT fingerprint, name FROM models WHERE id = ?", (model,)).fetchone()
-    size = sum(page.bytes for page in pages)
-    return StateEntry(conversation, name, fingerprint.hex(), tokens, position, size, pages)
+    query = "SELECT fingerprint, name, layout FROM models WHERE id = ?"
+    fingerprint, name, layout = db.execute(query, (model,)).fetchone()
+    size, kind = sum(page.bytes for page in pages), kv_types_in(layout)
+    return StateEntry(conversation, name, fingerprint.hex(), tokens, position, size, kind, tuple(pages))
 
 
 def diff(db: sqlite3.Connection, segments: Path, first: str, second: str) -> StateDifference:
@@ -103,7 +114,7 @@ def diff(db: sqlite3.Connection, segments: Path, first: str, second: str) -> Sta
         raise StoreError("The conversations cannot be compared.", "They were read by different models.")
     keys = [chain(db, model, last, tail) for model, last, tail, _ in (one, two)]
     shared = [a for a, b in zip(*keys, strict=False) if a == b]
-    entries = [_entry(db, one[0], key, 0) for key in shared]
+    entries = [_entry(db, one[0], key, 0, False) for key in shared]
     tokens = sum(entry.tokens for entry in entries)
     following = [k[len(shared)] if len(k) > len(shared) else None for k in keys]
     headers = [_header(db, segments, one[0], key) if key else None for key in following]
@@ -123,13 +134,21 @@ def _part(tokens: int, size: int, one: RecordHeader | None, two: RecordHeader | 
     return StateDifference(tokens + count, size, tokens + count, a, b, why)
 
 
-def _entry(db: sqlite3.Connection, model: int, key: bytes, users: int) -> PageEntry:
+def is_moved(db: sqlite3.Connection, segments: Path, model: int, key: bytes) -> bool:
+    """Whether the record says that it was moved after a removal, or follows one that was."""
+    header = _header(db, segments, model, key)
+    return header is not None and bool(header.flags & SHIFTED)
+
+
+def _entry(db: sqlite3.Connection, model: int, key: bytes, users: int, approximate: bool) -> PageEntry:
     row = db.execute(
         "SELECT max(kind), max(start), max(tokens), sum(length), max(segments.name), min(offset), max(numerics), "
         "max(used) FROM records LEFT JOIN segments ON segments.id = segment WHERE model = ? AND key = ?",
         (model, key),
     ).fetchone()
-    return PageEntry(key.hex(), row[0] == 1, row[1], row[2], row[3], row[4] or "", row[5], row[6], row[7], users)
+    kind, start, tokens, size, segment, offset, numerics, used = row
+    place = segment or "", offset
+    return PageEntry(key.hex(), kind == 1, start, tokens, size, *place, numerics, used, users, approximate)
 
 
 def _header(db: sqlite3.Connection, segments: Path, model: int, key: bytes) -> RecordHeader | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.kv.disk import Head
+from engine.kv.disk import Head, Notice
 from engine.kv.keys import Key
 from engine.store.locks import is_locked
 from engine.store.record import BLOCK, NO_KEY, Kind, RecordHeader
@@ -28,6 +28,14 @@ class Recovered:
     records: int = 0
     lost_segments: int = 0
     rebuilt: bool = False
+
+    def notice(self) -> Notice:
+        """Of an index that was made anew."""
+        return Notice(
+            "The list of saved conversations was damaged.",
+            f"It was made anew from the saved pages: {self.records:,} were found.",
+            "Nothing needs to be done.",
+        )
 
 
 def repair(index: Path, segments: Path, anew: bool = False) -> Recovered:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from engine.errors import StoreError
 from engine.kv.disk import DiskRecord, Gone, Head, Notice, ReadRequest, StateRecord, StateRequest, WriteRequest
 from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
+from engine.kv.log import KvLog, LogLevel
 from engine.kv.value import Costs
 from engine.store.budget import collect, segment_bytes
 from engine.store.index import GroupCount, Index
@@ -56,12 +57,12 @@ class KvStore:
     """
 
     def __init__(
-        self, folder: Path, layout: PageLayout, fingerprint: bytes, budget: int = 20 << 30, name: str = ""
-    ) -> None:
+        self, folder: Path, layout: PageLayout, fingerprint: bytes, budget: int = 20 << 30, name: str = "",
+        log: KvLog | None = None,
+    ) -> None:  # fmt: skip
         """Opens or makes the store. StoreError: the folder cannot be used."""
         self.folder = Path(folder)
-        self._layout = layout
-        self._budget = budget
+        self._budget, self._log = budget, log or KvLog(None)
         try:
             self.recovered, self._index = _open(
                 self.folder, lambda path: Index(path, fingerprint, _group_count(layout), name, layout.describe())
@@ -78,7 +79,8 @@ class KvStore:
         self._ways = Ways.load(self.folder / WAYS_NAME)
         self._reader = Reader(self._segments, packer, self._find_again, self._quarantine, self._saw)
         self._packer = packer
-        self._tell_recovery()
+        if self.recovered.rebuilt:
+            self._writer.notify(self.recovered.notice())
 
     def close(self, timeout: float | None = None) -> None:
         """Writes what is queued and ends the threads."""
@@ -173,6 +175,9 @@ class KvStore:
         self._index.hide(key)
         self._writer.submit(Job(task=lambda: self._index.remove([key], "damaged")))
 
+    def note_check(self, equal: bool) -> None:
+        self._writer.submit(Job(task=lambda: self._index.note_check(equal)))
+
     def note_costs(self, costs: Costs) -> None:
         self._writer.submit(Job(task=lambda: self._index.note_costs(costs.seconds_per_token, costs.depth_scale)))
 
@@ -219,6 +224,8 @@ class KvStore:
             self._index.hide(key)
         self._writer.submit(Job(task=lambda: self._index.remove(keys, reason)))
         first, last = min(r.start for r in records), max(r.start + r.tokens for r in records) - 1
+        told = {"start": first, "tokens": last + 1 - first, "bytes": sum(r.bytes for r in records), "reason": reason}
+        self._writer.submit(Job(task=lambda: self._note("warn", "quarantine", told)))
         why = "A checksum or the tokens do not agree." if reason == "damaged" else "Their file is gone."
         self._writer.notify(
             Notice(
@@ -258,17 +265,14 @@ class KvStore:
     def _collect(self, db: sqlite3.Connection, budget: int, after: Key | None) -> None:
         name = (self._index.model, after) if after else None
         if name is None or db.execute("SELECT 1 FROM records WHERE model = ? AND key = ?", name).fetchone():
-            collect(db, self.folder / SEGMENTS_NAME, budget, name)
+            done = collect(db, self.folder / SEGMENTS_NAME, budget, name)
+            freed, reason = max(0, done.bytes_before - done.bytes_after), f"disk budget of {self._budget / 1e6:,.1f} MB"
+            self._note("info", "evict", {"bytes": freed, "evicted": done.evicted, "reason": reason})
 
-    def _tell_recovery(self) -> None:
-        if self.recovered.rebuilt:
-            self._writer.notify(
-                Notice(
-                    "The list of saved conversations was damaged.",
-                    f"It was made anew from the saved pages: {self.recovered.records:,} were found.",
-                    "Nothing needs to be done.",
-                )
-            )
+    def _note(self, level: LogLevel, operation: str, fields: dict[str, Any]) -> None:
+        """On the writing thread."""
+        self._log.add(level, operation, **fields)
+        self._log.flush()
 
 
 def _group_count(layout: PageLayout) -> GroupCount:

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-import numpy as np
-
 from engine.errors import StoreError
 from engine.kv.keys import Key
-from engine.store.budget import Collected, collect, live_bytes, segment_bytes
+from engine.kv.log import KvLog, LogLevel
+from engine.store.account import StoreStat, account
+from engine.store.budget import Collected, collect, live_bytes
+from engine.store.checking import Damage, VerifyReport, why_unusable
 from engine.store.inspect import StateDifference, StateEntry, diff, show
+from engine.store.listing import ConversationEntry, conversations
 from engine.store.locks import maintenance
-from engine.store.record import RecordHeader, intact
 from engine.store.recovery import is_damage, say_forgotten
-from engine.store.rows import counter, forget_head, remove_records, transaction
+from engine.store.rows import forget_head, remove_records, transaction
 from engine.store.schema import connect, connect_read_only
-from engine.store.segment import read_header
 from engine.store.store import INDEX_NAME, SEGMENTS_NAME, prepare
 from engine.store.transfer import Transferred, export_state, import_state
 
@@ -30,57 +30,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ConversationEntry:
-    """One conversation of one model: `bytes` on disk, of which `shared_bytes` are used by others too; `saved` unix
-    time.
+class Forgotten:
+    """What was removed: of `models` models. The bytes come back when their segments are tidied."""
 
-    `tokens_saved`: how many of its `tokens` are on disk without a gap.
-    """
-
-    conversation: str
-    model: str
-    fingerprint: str
-    tokens: int
-    tokens_saved: int
-    bytes: int
-    shared_bytes: int
-    saved: float
-    pinned: bool
-
-
-@dataclass(frozen=True)
-class StoreStat:
-    """`bytes_on_disk`: segments and index; `live_bytes`: records in use; `bytes_written`: over the store's life."""
-
-    folder: str
-    conversations: int
-    pages: int
-    tails: int
     models: int
-    segments: int
-    bytes_on_disk: int
-    live_bytes: int
-    index_bytes: int
-    bytes_written: int
-
-
-@dataclass(frozen=True)
-class Damage:
-    """A record that cannot be used, and why."""
-
-    segment: str
-    offset: int
-    key: str
-    start: int
-    tokens: int
-    why: str
-
-
-@dataclass(frozen=True)
-class VerifyReport:
     records: int
     bytes: int
-    damaged: tuple[Damage, ...]
 
 
 def _healing(work: Callable[Concatenate[StoreTools, P], T]) -> Callable[Concatenate[StoreTools, P], T]:
@@ -102,8 +57,10 @@ def _healing(work: Callable[Concatenate[StoreTools, P], T]) -> Callable[Concaten
 class StoreTools:
     """Opens the index of `folder`. StoreError: there is no usable store. Use as a context manager."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, log: LogLevel = "off") -> None:
+        """`log`: what of the work is noted in the operation log."""
         self.folder = Path(folder)
+        self._log = KvLog(self.folder, log)
         self._segments = self.folder / SEGMENTS_NAME
         try:
             self._db = self._open()
@@ -124,6 +81,7 @@ class StoreTools:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._log.flush()
         self._db.close()
 
     def rebuild(self) -> None:
@@ -135,33 +93,11 @@ class StoreTools:
     @_healing
     def ls(self) -> list[ConversationEntry]:
         """All conversations, last saved first."""
-        heads = self._db.execute(
-            "SELECT heads.model, conversation, last, tail, tokens, saved, pinned, fingerprint, name FROM heads "
-            "JOIN models ON models.id = heads.model ORDER BY saved DESC"
-        ).fetchall()
-        chains = [self._chain(row[0], row[2], row[3]) for row in heads]
-        users: dict[tuple[int, bytes], int] = {}
-        for row, chain in zip(heads, chains, strict=True):
-            for key in chain:
-                users[row[0], key] = users.get((row[0], key), 0) + 1
-        return [self._entry(row, chain, users) for row, chain in zip(heads, chains, strict=True)]
+        return conversations(self._db, self._segments)
 
     @_healing
     def stat(self) -> StoreStat:
-        count = dict(self._db.execute("SELECT kind, count(DISTINCT key) FROM records GROUP BY kind").fetchall())
-        index = sum(path.stat().st_size for path in self.folder.glob(INDEX_NAME + "*"))
-        return StoreStat(
-            str(self.folder),
-            conversations=self._one("SELECT count(DISTINCT conversation) FROM heads"),
-            pages=count.get(0, 0),
-            tails=count.get(1, 0),
-            models=self._one("SELECT count(DISTINCT model) FROM records"),
-            segments=self._one("SELECT count(*) FROM segments"),
-            bytes_on_disk=segment_bytes(self._segments) + index,
-            live_bytes=live_bytes(self._db),
-            index_bytes=index,
-            bytes_written=counter(self._db, "written"),
-        )
+        return account(self._db, self.folder, self._segments)
 
     @_healing
     def verify(self, drop_damaged: bool = False, on_progress: Callable[[int, int], None] | None = None) -> VerifyReport:
@@ -172,15 +108,18 @@ class StoreTools:
         ).fetchall()
         damaged: list[Damage] = []
         for number, row in enumerate(rows):
-            why = self._check(*row[:5])
+            why = why_unusable(self._segments, *row[:5])
             if why:
                 damaged.append(Damage(row[0], row[1], row[3].hex(), row[5], row[6], why))
                 if drop_damaged:
                     with transaction(self._db):
                         remove_records(self._db, row[7], [Key(row[3])], "damaged")
+                    self._log.add("warn", "quarantine", start=row[5], tokens=row[6], bytes=row[2], reason=why)
             if on_progress:
                 on_progress(number + 1, len(rows))
-        return VerifyReport(len(rows), sum(row[2] for row in rows), tuple(damaged))
+        size = sum(row[2] for row in rows)
+        self._log.add("info", "verify", bytes=size, records=len(rows), damaged=len(damaged), reason="asked for")
+        return VerifyReport(len(rows), size, tuple(damaged))
 
     @_healing
     def gc(self, budget: int) -> Collected:
@@ -188,20 +127,46 @@ class StoreTools:
         with maintenance(self.folder, 30) as free:
             if not free:
                 raise StoreError("The store is being tidied already.", "Another process is at it.", "Try again later.")
-            return collect(self._db, self._segments, budget, reason="evicted by gc")
+            before = self.ls() if live_bytes(self._db) > budget else []
+            done = collect(self._db, self._segments, budget, reason="evicted by gc")
+            if done.evicted:
+                self._note_losses(before, budget)
+        self._log.add(
+            "info", "gc", bytes=max(0, done.bytes_before - done.bytes_after), evicted=done.evicted,
+            files_removed=done.unlinked, files_rewritten=done.compacted,
+            reason=f"disk budget of {budget / 1e6:,.1f} MB" if done.evicted else "asked for",
+        )  # fmt: skip
+        return done
+
+    def _note_losses(self, before: list[ConversationEntry], budget: int) -> None:
+        """What each conversation has lost to eviction."""
+        left = {(entry.conversation, entry.fingerprint): entry for entry in self.ls()}
+        for entry in before:
+            now = left[entry.conversation, entry.fingerprint]
+            if lost := entry.bytes - now.bytes:
+                self._log.add(
+                    "info", "evict", conversation=entry.conversation, tokens=entry.tokens_saved - now.tokens_saved,
+                    bytes=lost, reason=f"gc: disk budget of {budget / 1e6:,.1f} MB",
+                )  # fmt: skip
 
     @_healing
-    def forget(self, conversation: str) -> int:
-        """Removes what is kept of a conversation, of all models, except what others use; returns of how many models it
-        was. The bytes come back when their segment is tidied."""
+    def forget(self, conversation: str) -> Forgotten:
+        """Removes what is kept of a conversation, of all models, except what others use."""
         query = "SELECT model, fingerprint FROM heads JOIN models ON models.id = model WHERE conversation = ?"
         models = self._db.execute(query, (conversation,)).fetchall()
         if models:
             say_forgotten(self._db, self._segments, conversation, [fingerprint for _, fingerprint in models])
+        before, count = live_bytes(self._db), self._one("SELECT count(*) FROM records")
         with transaction(self._db) as db:
             for model, _ in models:
                 forget_head(db, model, conversation, delete=True)
-        return len(models)
+        records = count - self._one("SELECT count(*) FROM records")
+        done = Forgotten(len(models), records, before - live_bytes(self._db))
+        if models:
+            self._log.add(
+                "info", "remove", conversation=conversation, bytes=done.bytes, records=records, reason="asked for"
+            )
+        return done
 
     @_healing
     def names(self) -> list[str]:
@@ -211,7 +176,7 @@ class StoreTools:
     @_healing
     def show(self, conversation: str) -> StateEntry:
         """The page map of a conversation. StoreError: there is none of that name."""
-        return show(self._db, conversation)
+        return show(self._db, self._segments, conversation)
 
     @_healing
     def diff(self, first: str, second: str) -> StateDifference:
@@ -221,72 +186,31 @@ class StoreTools:
     @_healing
     def export_state(self, conversation: str, target: Path) -> Transferred:
         """Writes a conversation's state into one file. StoreError: a part is missing or damaged."""
-        return export_state(self._db, self._segments, conversation, target)
+        return self._moved("export", export_state(self._db, self._segments, conversation, target), target)
 
     @_healing
     def import_state(self, source: Path) -> Transferred:
         """Takes an exported state in. StoreError: the file is not whole or not sound."""
-        return import_state(self._db, self._segments, source)
+        return self._moved("import", import_state(self._db, self._segments, source), source)
+
+    def _moved(self, operation: str, done: Transferred, file: Path) -> Transferred:
+        self._log.add(
+            "info", operation, conversation=done.conversation, tokens=done.tokens, bytes=done.bytes,
+            records=done.records, new=done.new if operation == "import" else None, file=file.name, reason="asked for",
+        )  # fmt: skip
+        return done
 
     @_healing
     def pin(self, conversation: str, pinned: bool) -> bool:
         """Keeps a conversation's pages from being evicted; False if there is no such conversation."""
         with transaction(self._db) as db:
             changed = db.execute("UPDATE heads SET pinned = ? WHERE conversation = ?", (pinned, conversation))
+        for entry in (entry for entry in self.ls() if entry.conversation == conversation):
+            self._log.add(
+                "info", "pin" if pinned else "unpin", conversation=conversation, tokens=entry.tokens_saved,
+                bytes=entry.bytes, reason="asked for",
+            )  # fmt: skip
         return changed.rowcount > 0
 
     def _one(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
-
-    def _chain(self, model: int, last: bytes, tail: bytes | None) -> dict[bytes, tuple[int, int, int]]:
-        """key -> (start, tokens, bytes) of what is on disk from the tail up."""
-        chain: dict[bytes, tuple[int, int, int]] = {}
-        query = "SELECT max(parent), max(start), max(tokens), sum(length) FROM records WHERE model = ? AND key = ?"
-        for key in filter(None, (tail, last)):
-            row = self._db.execute(query, (model, key)).fetchone()
-            while row[0] is not None and key not in chain:
-                chain[key] = (row[1], row[2], row[3])
-                key = row[0]
-                row = self._db.execute(query, (model, key)).fetchone()
-        return chain
-
-    def _entry(
-        self,
-        head: tuple[int, str, bytes, bytes | None, int, float, int, bytes, str],
-        chain: dict[bytes, tuple[int, int, int]],
-        users: dict[tuple[int, bytes], int],
-    ) -> ConversationEntry:
-        model, conversation, _, _, tokens, saved, pinned, fingerprint, name = head
-        position = 0
-        for start, count, _ in sorted(chain.values()):
-            position = start + count if start == position else position
-        shared = sum(size for key, (_, _, size) in chain.items() if users[model, key] > 1)
-        total = sum(size for _, _, size in chain.values())
-        return ConversationEntry(
-            conversation, name, fingerprint.hex(), tokens, position, total, shared, saved, bool(pinned)
-        )
-
-    def _check(self, segment: str | None, offset: int, length: int, key: bytes, parent: bytes) -> str:
-        """Why a record cannot be used, "" if it can."""
-        if segment is None:
-            return "its file is not in the index"
-        try:
-            descriptor = os.open(self._segments / segment, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            return f"its file cannot be opened: {error.strerror}"
-        try:
-            header = read_header(descriptor, offset)
-            if header is None:
-                return "its header is damaged"
-            if (header.key, header.parent, header.record_bytes) != (key, parent, length):
-                return "another record lies in its place"
-            return "" if _payload_intact(descriptor, offset, header) else "its checksum does not agree"
-        except OSError as error:
-            return f"it cannot be read: {error.strerror}"
-        finally:
-            os.close(descriptor)
-
-
-def _payload_intact(descriptor: int, offset: int, header: RecordHeader) -> bool:
-    data = os.pread(descriptor, header.payload_bytes, offset + header.payload_offset)
-    return intact(header, np.frombuffer(data, np.uint8))

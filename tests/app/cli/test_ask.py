@@ -246,8 +246,12 @@ def test_what_is_kept_is_told_in_words(pagekeep, book: Path, starter_model: Path
         assert done.status == 0, done.err
     assert pagekeep("cache", "pin", "one").status == 0
     listed = pagekeep("cache", "ls").out.splitlines()
-    assert listed[0].split()[:3] == ["conversation", "tokens", "on"]
-    assert sorted(line.split("  ")[0] for line in listed[1:]) == ["one (pinned)", "two"]
+    assert listed[0].split()[:5] == ["conversation", "id", "what", "tokens", "on"]
+    cells = sorted(tuple(filter(None, line.split("  "))) for line in listed[1:])
+    assert [(row[0], row[2].strip(), row[-2].strip()) for row in cells] == [
+        ("one", "pinned", "f16"),
+        ("two", "-", "f16"),
+    ]
     part = pagekeep("cache", "diff", "one", "two")
     assert "tokens in common" in part.out
     assert "message 1 (question)" in part.out
@@ -260,8 +264,13 @@ def test_what_is_kept_is_told_in_words(pagekeep, book: Path, starter_model: Path
     assert "also used by" in shown
     assert "end" in shown.splitlines()[-1]
     assert "freed" in pagekeep("cache", "gc").out
-    assert "one: save" in pagekeep("cache", "log").out
+    logged = pagekeep("cache", "log").out
+    assert all(text in logged for text in ("one: save", "one: pin", "gc"))
     assert "in use" in pagekeep("cache", "stat").out
+    pagekeep("chat", "delete", "two")
+    two = next(e for e in pagekeep("cache", "ls", "--json").json["conversations"] if e["name"] == "two")
+    assert (two["status"], two["kv_type"], two["approximate"]) == ("in the trash", "f16", False)
+    assert "in the trash" in pagekeep("cache", "ls").out
 
 
 def test_history_is_changed_by_number(pagekeep, starter_model: Path) -> None:

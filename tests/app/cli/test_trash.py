@@ -52,8 +52,42 @@ def test_an_imported_state_bears_the_name_of_its_file(pagekeep, tmp_path: Path) 
         tools.export_state("some id", tmp_path / "trip.state")
     taken = pagekeep("cache", "import", tmp_path / "trip.state", "--json").json
     assert (taken["conversation"], taken["name"], taken["tokens"]) == ("some id", "trip", 3 * PAGE)
-    assert "trip (imported, no conversation)" in pagekeep("cache", "ls").out
+    (listed,) = pagekeep("cache", "ls", "--json").json["conversations"]
+    assert (listed["name"], listed["status"], listed["title"]) == ("trip", "imported", None)
+    row = pagekeep("cache", "ls").out.splitlines()[1].split()
+    assert (row[0], row[3]) == ("trip", "imported")
     assert pagekeep("cache", "show", "trip", "--json").json["conversation"] == "some id"
     shutil.copy(tmp_path / "trip.state", tmp_path / "later.state")
     pagekeep("cache", "import", tmp_path / "later.state")
-    assert "later (imported" in pagekeep("cache", "ls").out
+    assert pagekeep("cache", "ls").out.splitlines()[1].startswith("later ")
+
+
+def test_an_imported_state_is_removed_by_its_name(pagekeep, tmp_path: Path) -> None:
+    with Opened(tmp_path / "there", small_layout()) as opened:
+        opened.converse("some long id", tokens_of(range(3 * PAGE))).release()
+    with StoreTools(tmp_path / "there") as tools:
+        tools.export_state("some long id", tmp_path / "trip.state")
+    for name in ("trip", "some long id", "some lon"):
+        pagekeep("cache", "import", tmp_path / "trip.state")
+        (done,) = pagekeep("cache", "rm", name, "--json").json["removed"]
+        assert (done["name"], done["conversation"], done["models"]) == ("trip", "some long id", 1)
+        assert done["bytes"] > 0
+        assert pagekeep("cache", "ls", "--json").json["conversations"] == []
+        assert pagekeep("cache", "stat", "--json").json["live_bytes"] == 0
+    assert "no such conversation" in pagekeep("cache", "rm", "trip", "--json").error["what"]
+
+
+def test_the_log_of_an_unknown_conversation_is_an_error_that_names_the_known(pagekeep, tmp_path: Path) -> None:
+    with Opened(tmp_path / "there", small_layout()) as opened:
+        opened.converse("some long id", tokens_of(range(3 * PAGE))).release()
+    with StoreTools(tmp_path / "there") as tools:
+        tools.export_state("some long id", tmp_path / "trip.state")
+    assert "Nothing is kept yet" in pagekeep("cache", "log", "nobody", "--json").error["why"]
+    pagekeep("cache", "import", tmp_path / "trip.state")
+    wrong = pagekeep("cache", "log", "nobody")
+    assert wrong.status == 2
+    assert "trip" in wrong.err
+    assert [e["operation"] for e in pagekeep("cache", "log", "trip", "--json").json["entries"]] == ["import"]
+    pagekeep("cache", "rm", "trip")
+    gone = pagekeep("cache", "log", "some long id", "--json").json["entries"]
+    assert [entry["operation"] for entry in gone] == ["import", "remove"], "what was removed is found by its id"

@@ -190,7 +190,7 @@ def test_the_page_map_tells_every_page_and_paints_only_what_is_seen(qtbot: QtBot
     words = [area.map.words_at(QPoint(n * 14 + 5, 5)) for n in range(8)]
     assert words[0] == "Tokens 0–63: shared, in memory and on disk"
     assert words[4] == "Tokens 256–319: own, on disk"
-    assert words[5].startswith("Tokens 320–383: moved up, approximate")
+    assert words[5].startswith("Tokens 320–383: approximate (moved up")
     assert words[6] == "Tokens 384–447: must be read"
     assert words[7] == "Tokens 448–501: the unfinished end, in memory and on disk"
     assert area.map.words_at(QPoint(5, 100)) == ""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.kv.cache import KvCache
 from engine.kv.layout import PageLayout
+from engine.kv.log import KvLog
 from engine.kv.match import PrefixMatch
 from engine.kv.sequence import Sequence
 from engine.messages import Tokens
@@ -37,9 +38,10 @@ class Opened:
         fingerprint: bytes = FINGERPRINT,
         ram_budget: int = 4 << 20,
         disk_budget: int = 1 << 30,
+        log: KvLog | None = None,
     ) -> None:
         layout = layout or small_layout()
-        self.store = KvStore(folder, layout, fingerprint, budget=disk_budget, name="small")
+        self.store = KvStore(folder, layout, fingerprint, budget=disk_budget, name="small", log=log)
         self.cache = KvCache(layout, fingerprint, "test", self.store, ram_budget)
 
     def __enter__(self) -> Opened:

@@ -10,7 +10,7 @@ import pytest
 
 from engine.kv.value import Costs
 from engine.store import writer
-from engine.store.tools import StoreTools
+from engine.store.tools import Forgotten, StoreTools
 from tests.engine.kv.small import PAGE, check_rows
 from tests.engine.store.opened import Opened, restore, tokens_of
 
@@ -123,8 +123,8 @@ def test_what_was_forgotten_does_not_come_back_with_a_new_index(tmp_path: Path, 
         opened.converse("other", OTHER).release()
     if from_outside:
         with StoreTools(tmp_path) as tools:
-            assert tools.forget("mine") == 1
-            assert tools.forget("mine") == 0
+            assert tools.forget("mine").models == 1
+            assert tools.forget("mine") == Forgotten(0, 0, 0)
     else:
         with Opened(tmp_path) as opened:
             opened.cache.drop("mine", disk=True)

@@ -1,0 +1,115 @@
+"""Names of what the store keeps: conversations, the trash included, imported states, documents that were read ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from app.core.conversations import ConversationStore
+from app.core.errors import UserError
+from app.core.imported import imported_names
+from app.core.kept import documents_of
+from app.core.naming import SHORT_ID, conversation_called
+from app.core.paths import Paths
+from app.core.records import Conversation
+from engine.store.tools import StoreTools
+
+Status = Literal["conversation", "in the trash", "read ahead", "imported", "deleted"]
+MOST_NAMES = 8
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a state is called, and what it is of; `name` and the beginning of its id (8 characters) name it."""
+
+    name: str
+    status: Status
+
+
+class Names:
+    """Of all states in `kept`, and of conversations of which nothing is kept."""
+
+    def __init__(self, paths: Paths, kept: Iterable[str]) -> None:
+        self.present, self.trashed = _stored(paths)
+        self.kept = tuple(kept)
+        self._imported = imported_names(paths.cache)
+        self._documents: Mapping[int, str] = document_names(paths) if any(map(documents_of, self.kept)) else {}
+        self._by_state = {state: self._of(state) for state in self.kept}
+
+    def of(self, state: str) -> Named:
+        return self._by_state.get(state) or self._of(state)
+
+    def find(self, wanted: str) -> str | None:
+        """The state's or conversation's id; None: unknown. UserError: it names several."""
+        if wanted in self.kept:
+            return wanted
+        found = conversation_called(self.present, wanted) or conversation_called(self.trashed, wanted)
+        if found:
+            return found.id
+        called = [state for state, named in self._by_state.items() if named.name == wanted]
+        begun = [state for state in self.kept if len(wanted) >= SHORT_ID and state.startswith(wanted)]
+        several = called if len(called) > 1 else begun
+        if not called and len(several) > 1:
+            raise UserError(f"{len(several):,} states are called {wanted!r}.", f"They are {', '.join(several)}.")
+        return next(iter((*called, *begun)), None)
+
+    def need(self, wanted: str) -> str:
+        """UserError: unknown, with those that are known."""
+        found = self.find(wanted)
+        if found is not None:
+            return found
+        known = [self.of(state).name for state in self.kept]
+        known += [c.title for c in (*self.present, *self.trashed) if c.id not in self.kept]
+        more = f" and {len(known) - MOST_NAMES:,} more" if len(known) > MOST_NAMES else ""
+        there = f"There is {', '.join(known[:MOST_NAMES])}{more}." if known else "Nothing is kept yet."
+        raise UserError(
+            "There is no such conversation.", f"None is called {wanted!r}. {there}", "See 'pagekeep cache ls'."
+        )
+
+    def need_kept(self, wanted: str) -> str:
+        """UserError also where nothing is kept of it."""
+        found = self.need(wanted)
+        if found in self.kept:
+            return found
+        why = "The model has read nothing for it yet, or its state was evicted or removed."
+        raise UserError(f"Nothing is kept of {self.of(found).name!r}.", why, "Ask something in it; it is kept then.")
+
+    def _of(self, state: str) -> Named:
+        for conversations, status in ((self.present, "conversation"), (self.trashed, "in the trash")):
+            if title := next((c.title for c in conversations if c.id == state), ""):
+                return Named(title, status)  # type: ignore[arg-type]
+        if documents := documents_of(state):
+            names = [self._documents.get(document, f"document {document}, deleted") for document in documents]
+            return Named(", ".join(names), "read ahead")
+        if state in self._imported:
+            return Named(self._imported[state], "imported")
+        return Named(state[:SHORT_ID], "deleted")
+
+
+def names_of(paths: Paths, tools: StoreTools) -> Names:
+    return Names(paths, tools.names())
+
+
+def _stored(paths: Paths) -> tuple[tuple[Conversation, ...], tuple[Conversation, ...]]:
+    """Conversations, and those in the trash."""
+    if not paths.conversations.is_file():
+        return (), ()
+    store = ConversationStore(paths.conversations)
+    try:
+        return store.list(), store.list(trashed=True)
+    finally:
+        store.close()
+
+
+def document_names(paths: Paths) -> dict[int, str]:
+    """Names of all documents, the trash included."""
+    from rag import Library
+
+    if not paths.library.is_dir():
+        return {}
+    library = Library(paths.library)
+    try:
+        return {int(document.id): document.name for document in library.documents(include_trashed=True)}
+    finally:
+        library.close()
