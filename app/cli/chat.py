@@ -67,9 +67,22 @@ def _remove(session: Session, console: Console, options: Namespace) -> None:
 
 def _undo(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
-    session.workspace.revisions.undo_last(conversation.id)
-    console.result({"conversation": conversation.id})
-    console.text("What was removed last is there again.")
+    gone = session.workspace.revisions.undo_last(conversation.id)
+    console.result({"conversation": conversation.id, "set_aside": gone})
+    console.text("What was removed or replaced last is there again.")
+    if gone:
+        console.text(f"{_those(gone)} put aside for it. Back again: pagekeep chat redo '{conversation.title}'")
+
+
+def _redo(session: Session, console: Console, options: Namespace) -> None:
+    conversation = _named(session, options.conversation)
+    gone = session.workspace.revisions.redo_last(conversation.id)
+    console.result({"conversation": conversation.id, "set_aside": gone})
+    console.text(f"The last undo is undone. {_those(gone)} put aside for it: pagekeep chat undo '{conversation.title}'")
+
+
+def _those(messages: int) -> str:
+    return "1 message that stood there is" if messages == 1 else f"{messages:,} messages that stood there are"
 
 
 def _rename(session: Session, console: Console, options: Namespace) -> None:
@@ -99,8 +112,7 @@ def _delete(session: Session, console: Console, options: Namespace) -> None:
 def _told(console: Console, revised: Revised, title: str) -> None:
     console.result(asdict(revised))
     _tell_price(console, revised)
-    until = "" if revised.aside is None else ", until you ask something"
-    console.text(f"Back again{until}: pagekeep chat undo '{title}'")
+    console.text(f"Back again: pagekeep chat undo '{title}'")
 
 
 def _tell_price(console: Console, revised: Revised) -> None:
@@ -156,6 +168,7 @@ ACTIONS = {
     "trim": _trim,
     "remove": _remove,
     "undo": _undo,
+    "redo": _redo,
     "rename": _rename,
     "instruct": _instruct,
     "delete": _delete,

@@ -250,11 +250,6 @@ class ConversationStore:
                 values = {**token_blobs(ids), "placement": placement_text(placement)}
                 db.table("messages").update(message, values)
 
-    def supersede(self, message: MessageId) -> None:
-        """Puts an answer aside: it leaves the conversation, its text stays in the file."""
-        with self._database.transaction() as db:
-            db.table("messages").update(message, {"superseded": time.time()})
-
     def superseded_count(self, conversation: ConversationId) -> int:
         with self._database.reading() as db:
             return int(db.table("messages").count_where("conversation = ? AND superseded IS NOT NULL", [conversation]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
-from app.core import cuts
+from app.core import asides, cuts
+from app.core.asides import Aside
 from app.core.cuts import Cut, CutId, Moved
 from app.core.database import MigratedDatabase
 from app.core.errors import UserError
@@ -40,18 +40,10 @@ class CutStore:
             row = db.execute(query, [conversation]).fetchone()
             return None if row is None else (int(row[0]), float(row[1]))
 
-    def latest_aside(self, conversation: ConversationId) -> float | None:
-        """When messages were set aside last, where nothing was asked since: what `bring_back` wants."""
-        query = (
-            "SELECT superseded, min(id) FROM messages WHERE conversation = :it AND superseded ="
-            " (SELECT max(superseded) FROM messages WHERE conversation = :it) GROUP BY superseded"
-        )
-        newer = "SELECT count(*) FROM messages WHERE conversation = ? AND superseded IS NULL AND id > ?"
+    def latest_aside(self, conversation: ConversationId, undone: bool = False) -> Aside | None:
+        """What was set aside last and can come back. `undone`: by an undo."""
         with self._database.reading() as db:
-            row = db.execute(query, {"it": conversation}).fetchone()
-            if row is None or db.execute(newer, [conversation, row[1]]).fetchone()[0]:
-                return None
-            return float(row[0])
+            return asides.latest(db, conversation, undone)
 
     def made_after(self, conversation: ConversationId, moment: float) -> bool:
         """Whether turns have left the context since then."""
@@ -86,27 +78,14 @@ class CutStore:
         self, conversation: ConversationId, messages: Sequence[MessageId], kept_tokens: int, page_tokens: int
     ) -> float:
         """Takes messages out of the conversation; their text stays in the file. Returns what `bring_back` wants."""
-        moment = time.time()
         with self._database.transaction() as db:
-            earlier = cuts.earlier_text(db, conversation)
-            for message in messages:
-                db.table("messages").update(message, {"superseded": moment, "earlier": earlier})
-            cuts.keep_within(db, conversation, kept_tokens, page_tokens)
-        return moment
+            return asides.set_aside(db, conversation, messages, kept_tokens, page_tokens)
 
-    def bring_back(self, conversation: ConversationId, moment: float) -> None:
-        """Undoes `set_aside`, while nothing was asked since."""
+    def bring_back(self, conversation: ConversationId, moment: float, page_tokens: int) -> int:
+        """Undoes `set_aside`. What was asked since goes aside in turn; returns how many messages."""
         with self._database.transaction() as db:
-            chosen = [conversation, moment]
-            first, earlier = db.execute(
-                "SELECT min(id), earlier FROM messages WHERE conversation = ? AND superseded = ?", chosen
-            ).fetchone()
-            newer = "SELECT count(*) FROM messages WHERE conversation = ? AND superseded IS NULL AND id > ?"
-            if first is None or db.execute(newer, [conversation, first]).fetchone()[0]:
-                raise UserError(
-                    "The removed turns cannot come back.",
-                    "Something was asked since.",
-                    "Ask again what is missing.",
-                )
-            db.execute("UPDATE messages SET superseded = NULL WHERE conversation = ? AND superseded = ?", chosen)
-            cuts.restore(db, conversation, earlier, moment)
+            aside = asides.at(db, conversation, moment)
+            if aside is None:
+                why = "They are back already, or what they stood behind is not there."
+                raise UserError("The removed messages cannot come back.", why, "Undo the later changes first.")
+            return asides.swap_in(db, conversation, aside, page_tokens)

@@ -144,7 +144,14 @@ def earlier_text(db: sqlite_utils.Database, conversation: ConversationId) -> str
 
 
 def restore(db: sqlite_utils.Database, conversation: ConversationId, earlier: str | None, since: float) -> None:
-    """Messages set aside at `since` are back: what was computed of them is known again, and what of it was moved."""
+    """Messages set aside at `since` are back: what was computed of them is known again, and what of it was moved.
+
+    Ids of another tokenizer mean nothing: all are made anew before the next question.
+    """
+    tokenizer, _ = _computed(db, conversation)
+    if earlier and json.loads(earlier)["tokenizer"] not in ("", tokenizer):
+        db.table("conversations").update(conversation, {"tokenizer": "mixed", "computed": 0, "shifts": "[]"})
+        return
     _restore_computed(db, conversation, earlier)
     cut = db.execute("SELECT count(*) FROM cuts WHERE conversation = ? AND made > ?", [conversation, since]).fetchone()
     if earlier and not cut[0]:

@@ -80,24 +80,36 @@ class Revisions:
         return Revised(conversation, len(gone), tokens, aside=moment)
 
     def bring_back(self, revised: Revised) -> None:
-        """Undoes `trim` or `remove_turn`."""
+        """Undoes `trim` or `remove_turn`; what was asked since a trim goes aside for it."""
         with self._at_rest(revised.conversation):
             if revised.aside is not None:
-                self._store().cuts.bring_back(revised.conversation, revised.aside)
+                self._store().cuts.bring_back(revised.conversation, revised.aside, self._page_tokens())
             if revised.cut is not None:
                 self._store().cuts.undo(revised.cut)
 
-    def undo_last(self, conversation: ConversationId) -> None:
-        """Takes back the last removal, be it of turns in the middle or of messages at the end."""
+    def undo_last(self, conversation: ConversationId) -> int:
+        """Takes back the last removal, edit or other answer. What was asked in its place goes aside, `redo_last` brings
+        it back; returns how many messages that are."""
         with self._at_rest(conversation):
             cuts = self._store().cuts
             cut, aside = cuts.latest(conversation), cuts.latest_aside(conversation)
-            if aside is not None and (cut is None or aside > cut[1]):
-                cuts.bring_back(conversation, aside)
-            elif cut is not None:
-                cuts.undo(cut[0])
-            else:
-                raise self._nothing_comes_back(conversation)
+            if aside is not None and (cut is None or aside.moment > cut[1]):
+                return cuts.bring_back(conversation, aside.moment, self._page_tokens())
+            if cut is None:
+                why = "Nothing was removed or edited here that is not there again."
+                raise UserError("Nothing can come back.", why, "Nothing has to be done.")
+            cuts.undo(cut[0])
+            return 0
+
+    def redo_last(self, conversation: ConversationId) -> int:
+        """Brings back what the last undo has put aside, in place of what stands there now; nothing is lost."""
+        with self._at_rest(conversation):
+            cuts = self._store().cuts
+            aside = cuts.latest_aside(conversation, undone=True)
+            if aside is None:
+                why = "No messages were put aside by an undo."
+                raise UserError("There is nothing to bring back.", why, "Nothing has to be done.")
+            return cuts.bring_back(conversation, aside.moment, self._page_tokens())
 
     def remove_turn(self, conversation: ConversationId, message: MessageId, way: HowMoved = "recompute") -> Revised:
         """Takes the turn of that message, question and answer, out of the context. The last turn is removed for good.
@@ -121,12 +133,6 @@ class Revisions:
         return self._price(conversation, inside, question, following[0], way, number)
 
     # --- within -------------------------------------------------------------------------------------
-    def _nothing_comes_back(self, conversation: ConversationId) -> UserError:
-        if not self._store().superseded_count(conversation):
-            return UserError("Nothing can come back.", "Nothing was removed here.", "Nothing has to be done.")
-        why = "Something was asked since messages were removed or replaced; they are gone from the conversation."
-        return UserError("Nothing can come back.", why, "Ask again what is missing; fork before you trim another time.")
-
     def _remove_last(self, conversation: ConversationId, messages: Sequence[Message], question: Message) -> Revised:
         place = _place(messages, question.id)
         gone, kept = messages[place:], history(m for m in messages[:place] if m.in_context)

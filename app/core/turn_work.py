@@ -6,7 +6,6 @@ what was answered so far.
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -151,16 +150,13 @@ class TurnWork:
         try:
             return self._ask_model(job, question, earlier=earlier)
         except BaseException:
-            with contextlib.suppress(UserError):  # something was stored already
-                store.cuts.bring_back(job.conversation, moment)
+            store.cuts.bring_back(job.conversation, moment, model.page_tokens)
             raise
 
     def regenerate(self, job: RunningTurn) -> WorkspaceEvent:
         told = silent_exchange(self._with.store().messages(job.conversation))
         if told:  # the reader wants the model's own answer
-            for message in told:
-                self._with.store().supersede(message.id)
-            return self._ask_model(job, told[0].text)
+            return self.edit(job, told[0].id, told[0].text)
         model, situation, computed = self._situation(job)
         messages = situation.messages + situation.unanswered
         asked = up_to_last_question(messages)
@@ -168,14 +164,19 @@ class TurnWork:
         again = any(store.surveys.plan(message.id) for message in messages[len(asked) :])
         replaced = messages[len(asked) - again :]
         kept = len(prompt) - sum(len(m.tokens) for m in replaced if m.role == "user")
-        store.cuts.set_aside(job.conversation, [m.id for m in replaced], kept, model.page_tokens)
+        moment = store.cuts.set_aside(job.conversation, [m.id for m in replaced], kept, model.page_tokens)
         if again:
             return self._survey(job, asked[-1].text)
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         variant = store.superseded_count(job.conversation)
         had = computed, situation.last_turn
         request = Request(model, asked, answer, prompt, mode_of(asked), variant, 0.0, *had)
-        return self._answer(job, request)
+        ended = self._answer(job, request)
+        if replaced and (failure := _failed_at_once(ended)):
+            store.cuts.withdraw((answer.id,))  # the old answer is better than none
+            store.cuts.bring_back(job.conversation, moment, model.page_tokens)
+            raise failure
+        return ended
 
     def continue_answer(self, job: RunningTurn) -> WorkspaceEvent:
         model, situation, computed = self._situation(job)

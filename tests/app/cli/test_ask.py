@@ -291,6 +291,9 @@ def test_history_is_changed_by_number(pagekeep, starter_model: Path) -> None:
     edited = pagekeep("ask", "-q", "Is it wide?", "--edit", 3, *options, "--json").json
     assert edited["difference"]["found"] == " wide"
     assert len(pagekeep("chat", "show", "c", "--json").json["messages"]) == 4
+    assert pagekeep("chat", "undo", "c", "--json").json["set_aside"] == 2
+    assert [m["text"] for m in pagekeep("chat", "show", "c", "--json").json["messages"]] == [m["text"] for m in shown]
+    assert pagekeep("chat", "redo", "c").status == 0
     assert pagekeep("chat", "trim", "c", "--at", 2).status == 0
     assert len(pagekeep("chat", "show", "c", "--json").json["messages"]) == 2
     assert pagekeep("chat", "undo", "c").status == 0

@@ -113,13 +113,19 @@ def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
     with store_of(pagekeep) as store:
         talk = store.create("X").id
         asked = [store.append(talk, "user", text, Tokens()) for text in ("one", "two")]
-    assert pagekeep("chat", "undo", "X", "--json").error["why"] == "Nothing was removed here."
+    assert "Nothing was removed or edited" in pagekeep("chat", "undo", "X", "--json").error["why"]
     done = pagekeep("chat", "trim", "X", "--at", 1)
-    assert "until you ask something" in done.out
+    assert "Back again: pagekeep chat undo 'X'" in done.out
     with store_of(pagekeep) as store:
         assert [m.id for m in store.messages(talk)] == [asked[0].id]
-        store.append(talk, "user", "three", Tokens())
-    assert "Something was asked since" in pagekeep("chat", "undo", "X", "--json").error["why"]
+        three = store.append(talk, "user", "three", Tokens())
+    assert "pagekeep chat redo 'X'" in pagekeep("chat", "undo", "X").out
+    with store_of(pagekeep) as store:
+        assert [m.id for m in store.messages(talk)] == [message.id for message in asked]
+    assert pagekeep("chat", "redo", "X", "--json").json["set_aside"] == 1
+    with store_of(pagekeep) as store:
+        assert [m.id for m in store.messages(talk)] == [asked[0].id, three.id]
+    assert "nothing to bring back" in pagekeep("chat", "redo", "X", "--json").error["what"]
 
 
 def test_wide_numbers_of_a_plan_stay_apart(pagekeep) -> None:

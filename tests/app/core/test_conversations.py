@@ -74,7 +74,7 @@ def test_what_was_computed_is_known_again_when_messages_come_back(store: Convers
     store.set_computed(c, "t", 59)
     moment = store.cuts.set_aside(c, [message.id for message in turns[4:]], 40, 16)
     assert store.computed(c) == ("t", 40)
-    store.cuts.bring_back(c, moment)
+    store.cuts.bring_back(c, moment, 16)
     assert store.computed(c) == ("t", 59)
     cut = store.cuts.apply(c, Cut(turns[2].id, turns[4].id), 16)
     assert store.computed(c) == ("t", 39)
@@ -82,8 +82,8 @@ def test_what_was_computed_is_known_again_when_messages_come_back(store: Convers
     assert store.computed(c) == ("t", 59)
     moment = store.cuts.set_aside(c, [turns[5].id], 50, 16)
     store.set_computed(c, "of another model", 0)
-    store.cuts.bring_back(c, moment)
-    assert store.computed(c) == ("of another model", 0)
+    store.cuts.bring_back(c, moment, 16)
+    assert store.computed(c) == ("mixed", 0), "all ids are made anew"
 
 
 def test_moved_ranges_come_back_with_the_messages_behind_them(store: ConversationStore) -> None:
@@ -95,7 +95,7 @@ def test_moved_ranges_come_back_with_the_messages_behind_them(store: Conversatio
     assert moved.shifts
     moment = store.cuts.set_aside(c, [message.id for message in turns[4:]], 10, 16)
     assert not store.cuts.moved(c).shifts
-    store.cuts.bring_back(c, moment)
+    store.cuts.bring_back(c, moment, 16)
     assert store.cuts.moved(c) == moved
 
 
@@ -167,7 +167,7 @@ def test_search_follows_changes(store: ConversationStore) -> None:
     assert len(store.search("giraffe")) == 1
     store.update_answer(answer.id, "a lion", Tokens.generated((1,)), "partial")
     assert store.search("giraffe") == ()
-    store.supersede(answer.id)
+    store.cuts.set_aside(c.id, [answer.id], 0, 16)
     assert store.search("lion") == ()
     assert store.messages(c.id) == ()
     assert store.superseded_count(c.id) == 1

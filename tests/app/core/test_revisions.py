@@ -66,8 +66,45 @@ def test_later_turns_are_removed_and_come_back(desk: Desk, c: ConversationId) ->
     revised = desk.workspace.revisions.trim(c, before[3].id)
     report = desk.answer(c, "Where does it end?").report
     assert report.tokens.reused.total >= len(history(before[:4])) - 1
-    with pytest.raises(UserError, match="asked since"):
+    since = messages(desk, c)
+    desk.workspace.revisions.bring_back(revised)
+    assert messages(desk, c) == before
+    assert desk.workspace.revisions.redo_last(c) == 4
+    assert messages(desk, c) == since
+    with pytest.raises(UserError, match="cannot come back"):
         desk.workspace.revisions.bring_back(revised)
+
+
+def test_edits_are_taken_back_with_all_that_came_after_them(desk: Desk, c: ConversationId) -> None:
+    revisions, states = desk.workspace.revisions, [messages(desk, c)]
+    for place, text in ((2, "Is it cold?"), (0, "Name a mountain.")):
+        desk.workspace.edit(c, messages(desk, c)[place].id, text)
+        desk.until(TurnDone, TurnError)
+        desk.answer(c, "And then?")
+        states.append(messages(desk, c))
+    for state in (states[1], states[0]):
+        assert revisions.undo_last(c) > 0
+        assert messages(desk, c) == state
+    with pytest.raises(UserError, match="Nothing can come back"):
+        revisions.undo_last(c)
+    report = desk.answer(c, "Where is its source?").report
+    assert report.tokens.reused.total >= len(history(states[0])) - 1, "its state was kept too"
+    states[0] = messages(desk, c)
+    for state in states[1:]:
+        revisions.redo_last(c)
+        assert messages(desk, c) == state
+    for state in (states[1], states[0]):
+        revisions.undo_last(c)
+        assert messages(desk, c) == state
+
+
+def test_another_answer_is_taken_back(desk: Desk, c: ConversationId) -> None:
+    before = messages(desk, c)
+    desk.workspace.regenerate(c)
+    desk.ended()
+    desk.answer(c, "And then?")
+    desk.workspace.revisions.undo_last(c)
+    assert messages(desk, c) == before
 
 
 def test_an_edited_question_reuses_up_to_its_first_other_token(desk: Desk, c: ConversationId) -> None:
@@ -154,8 +191,8 @@ def test_removals_are_taken_back_the_last_one_first(desk: Desk, c: ConversationI
         revisions.undo_last(c)
     revisions.trim(c, before[5].id)
     desk.answer(c, "And now?")
-    with pytest.raises(UserError, match="Nothing can come back"):
-        revisions.undo_last(c)
+    assert revisions.undo_last(c) == 2
+    assert messages(desk, c) == before
 
 
 def test_all_turns_may_go_and_the_document_stays(desk: Desk, c: ConversationId) -> None:

@@ -288,6 +288,17 @@ def test_a_failure_before_the_first_word_leaves_the_question_as_the_draft(desk: 
     assert desk.store.get(c.id).draft == "And which shape?"
 
 
+def test_another_answer_that_fails_at_once_leaves_the_old_one(desk: Desk) -> None:
+    c = desk.store.create()
+    desk.turns.ask(c.id, "Which colour?")
+    desk.end_of_turn()
+    before = desk.store.messages(c.id)
+    desk.engine.answer, desk.engine.ending = (), "failed"
+    desk.turns.regenerate(c.id)
+    assert isinstance(desk.end_of_turn(), TurnError)
+    assert desk.store.messages(c.id) == before
+
+
 def test_what_does_not_fit_stores_nothing_and_keeps_the_draft(tmp_path: Path, chat: Any) -> None:
     desk = Desk(tmp_path, chat, context=100)
     c = desk.store.create()
