@@ -237,11 +237,13 @@ def _stem_pages(shelf: Shelf, job: Job, document: Document) -> Stemmer:
 
 
 def _forget_other_cut(shelf: Shelf, document: Document) -> None:
-    row = shelf.db.row("SELECT chunker FROM documents WHERE id = ?", (document.id,))
-    if row is not None and row["chunker"] != records.CHUNKER:
+    (known,) = shelf.db.tuples("SELECT chunker, stemming FROM documents WHERE id = ?", (document.id,))
+    if known != (records.CHUNKER, stems.STEMMING):
         with shelf.db.transaction():
+            stems.remove_pages(shelf.db, document.id)
             records.remove_passages(shelf.db, document.id)
-            shelf.db.run("UPDATE documents SET chunker = ? WHERE id = ?", (records.CHUNKER, document.id))
+            now = (records.CHUNKER, stems.STEMMING, document.id)
+            shelf.db.run("UPDATE documents SET chunker = ?, stemming = ? WHERE id = ?", now)
 
 
 def _already_cut(shelf: Shelf, document: Document) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from rag import ingest, retrieve
+from rag import ingest, restem, retrieve
 from rag import recognise as recognition
 from rag.collections import Collections
 from rag.errors import IntakeCancelled
@@ -115,6 +115,25 @@ class Library(Collections):
         for document in self.documents():
             if document.state == "importing" or not document.embedded:
                 self._complete(self._job(document, on_progress, cancelled))
+
+    def outdated(self) -> list[Document]:
+        """Documents whose words were indexed before the present stemming; they are searched as they were."""
+        return restem.outdated(self._shelf)
+
+    def index_words(self, on_progress: OnProgress | None = None, cancelled: Cancelled | None = None) -> int:
+        """Indexes the words of `outdated` documents anew from their stored text; returns how many there were.
+
+        Errors: IntakeCancelled (what was made is kept), DocumentError.
+        """
+        documents = self.outdated()
+        for document in documents:
+            job = self._job(document, on_progress, cancelled)
+            with exclusive(self._lock(document.sha256), job.cancelled):
+                for still in self.outdated():  # unless another process did it, or it was removed
+                    if still.id == document.id:
+                        restem.restem(self._shelf, job, still)
+            job.on_progress(IngestProgress(job.path, document.id, "done", 1, 1))
+        return len(documents)
 
     def _job(self, document: Document, on_progress: OnProgress | None, cancelled: Cancelled | None) -> Job:
         return Job(document.path, document.sha256, None, on_progress or _ignore, cancelled or _never)

@@ -24,7 +24,7 @@ def model(options: Namespace, console: Console, session: Session) -> None:
     console.result({"embedder": name, "documents": len(documents), "switched": options.folder is not None})
     console.text(f"Found by meaning with: {name}")
     if options.folder is not None:
-        console.text("A window that is open now uses it after its next start.")
+        console.text("A window that is open uses it from its next search on.")
 
 
 def _switch(chosen: Path | None, session: Session) -> None:

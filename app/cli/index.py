@@ -122,6 +122,18 @@ def _ocr(options: Namespace, console: Console, session: Session) -> None:
     _print(console, [document])
 
 
+def _words(options: Namespace, console: Console, session: Session) -> None:
+    """What the window does by itself behind everything else."""
+
+    def shown(p: IngestProgress) -> None:
+        console.progress(f"{session.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
+
+    done = session.workspace.library.index_words(shown)
+    console.clear()
+    console.result({"indexed": done})
+    console.text(f"Words indexed anew: {done:,} documents." if done else "The words of all documents are up to date.")
+
+
 def _search(options: Namespace, console: Console, session: Session) -> None:
     """What the Search tab shows: pages, scores, why."""
     library = session.workspace.library
@@ -235,6 +247,7 @@ ACTIONS = {
     "ls": _ls,
     "report": _report,
     "ocr": _ocr,
+    "words": _words,
     "search": _search,
     "evaluate": _evaluate,
     "collect": collect,

@@ -22,16 +22,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+def _default() -> None:
+    """For those who do not choose."""
+
+
 class Shelves:
     """The library, opened again with the embedder once that is there; thread-safe.
 
     `wait_for_vectors`: a search may load the embedder first (seconds: command line); else words alone are
-    searched until it has been loaded behind the scenes. `chosen`: the model to use instead of the one that is
-    fetched into `embedder_folder`.
+    searched until it has been loaded behind the scenes. `chosen` tells the model to use instead of the one that is
+    fetched into `embedder_folder`; it is asked each time, and another one is used from the next search on.
     """
 
     def __init__(
-        self, folder: Path, embedder_folder: Path, wait_for_vectors: bool, chosen: Path | None = None
+        self, folder: Path, embedder_folder: Path, wait_for_vectors: bool, chosen: Callable[[], Path | None] = _default
     ) -> None:
         self._folder = folder
         self._embedder_folder = embedder_folder
@@ -39,8 +43,8 @@ class Shelves:
         self._wait = wait_for_vectors
         self._lock = threading.Lock()
         self._opened: list[Library] = []
-        self._with_embedder = False
-        self._warming: threading.Thread | None = None
+        self._with: Path | None = None  # the embedder of the library opened last
+        self._warming: Embedder | None = None
 
     @property
     def embedder_present(self) -> bool:
@@ -48,13 +52,14 @@ class Shelves:
 
     @property
     def folder_of_embedder(self) -> Path:
-        return self._chosen or embedder_path(self._embedder_folder)
+        return self._chosen() or embedder_path(self._embedder_folder)
 
     def library(self) -> Library:
         """With the embedder when its files are there. Torch is not loaded by this."""
         with self._lock:
-            if not self._opened or (self.embedder_present and not self._with_embedder):
-                self._open()
+            wanted = self.folder_of_embedder
+            if not self._opened or (wanted != self._with and is_embedder(wanted)):
+                self._open(wanted)
             return self._opened[-1]
 
     def words_library(self) -> Library:
@@ -68,10 +73,11 @@ class Shelves:
 
     def fetch_embedder(self, on_bytes: OnBytes, cancelled: IsCancelled) -> None:
         """Nothing to do for one the reader chose. Raises UserError, Cancelled."""
-        if self._chosen is None:
+        chosen = self._chosen()
+        if chosen is None:
             fetch_embedder(self._embedder_folder, on_bytes, cancelled)
-        elif not self.embedder_present:
-            raise no_embedder(self._chosen)
+        elif not is_embedder(chosen):
+            raise no_embedder(chosen)
 
     def search(
         self, query: str, documents: list[DocumentId], top: int, *, pages: Mapping[DocumentId, range] | None = None
@@ -97,26 +103,27 @@ class Shelves:
         """Loads the embedder on a thread of its own, once."""
         embedder = self.library().embedder
         with self._lock:
-            if embedder is None or embedder.loaded or self._warming is not None:
+            if embedder is None or embedder.loaded or self._warming is embedder:
                 return
-            self._warming = threading.Thread(target=_load, args=(embedder.embed,), name="embedder-load", daemon=True)
-            self._warming.start()
+            self._warming = embedder
+        threading.Thread(target=_load, args=(embedder.embed,), name="embedder-load", daemon=True).start()
 
     def close(self) -> None:
         with self._lock:
             for library in self._opened:
                 library.close()
             self._opened.clear()
-            self._with_embedder = False
+            self._with = None
 
-    def _open(self) -> None:
+    def _open(self, wanted: Path) -> None:
+        """Libraries that were opened before stay open: searches may be running in them."""
         from rag import Library
 
-        if not self.embedder_present:
+        if not is_embedder(wanted):
             self._opened.append(Library(self._folder))
             return
-        self._opened.append(Library(self._folder, embedder_of(self.folder_of_embedder)))
-        self._with_embedder = True
+        self._opened.append(Library(self._folder, embedder_of(wanted)))
+        self._with = wanted
 
 
 def is_embedder(folder: Path) -> bool:

@@ -37,6 +37,7 @@ Done = Callable[[Document], None]
 Failed = Callable[[UserError], None]
 EMBEDDER_NAME = "search by meaning"
 GIVE_WAY_SECONDS = 8.0  # a batch of windows takes two to three seconds of one core
+WORDS_GIVE_WAY_SECONDS = 0.5  # and one of words to be stemmed anew 0.1
 
 
 class Imports:
@@ -74,7 +75,12 @@ class Imports:
         for document in self._shelves.library().documents():
             if document.state == "importing":
                 self.submit(document.path, None)
+        self.index_words()
         self.make_vectors()
+
+    def index_words(self) -> JobId | None:
+        """Brings words of documents that an older version indexed up to date; None when there is nothing to do."""
+        return self._vectors.submit(self._index_words) if self._shelves.library().outdated() else None
 
     def make_vectors(self) -> JobId | None:
         """Embeds what has no vectors yet, behind everything else; None when there is nothing to do."""
@@ -136,6 +142,19 @@ class Imports:
             done(document)
         return ImportDone(job.id, document, known=document.id in before)
 
+    def _index_words(self, job: Job) -> None:
+        def give_way() -> bool:
+            return self._yield(job, WORDS_GIVE_WAY_SECONDS)
+
+        try:
+            self._shelves.library().index_words(lambda p: self._emit(ImportProgress(job.id, p)), give_way)
+        except (IntakeCancelled, Cancelled):
+            log.info("indexing words anew was stopped")
+        except Exception as error:
+            told = as_user_error(error)
+            log.info("words were not indexed anew: %s", type(error).__name__)
+            self._emit(Notice("Some documents are searched as an older version indexed them.", told.why, told.next))
+
     def _embed(self, job: Job) -> None:
         try:
             self._have_embedder(job)
@@ -151,9 +170,9 @@ class Imports:
             log.info("no vectors: %s", type(error).__name__, exc_info=not hasattr(error, "what"))
             self._emit(Notice("Documents are searched by words only for now.", f"{told.what} {told.why}", told.next))
 
-    def _yield(self, job: Job) -> bool:
+    def _yield(self, job: Job, seconds: float | None = None) -> bool:
         """Between two batches: whether to stop. Gives way to answers, yet goes on at about a quarter of its rate."""
-        until = time.monotonic() + GIVE_WAY_SECONDS
+        until = time.monotonic() + (GIVE_WAY_SECONDS if seconds is None else seconds)
         while self._answering() and time.monotonic() < until and not job.cancelled():
             time.sleep(0.05)
         return job.cancelled()

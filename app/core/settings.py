@@ -134,10 +134,20 @@ class StoredSettings:
 
     def __init__(self, path: Path, given: Settings | None = None) -> None:
         """`given` holds in place of what is stored, and is not stored."""
+        self._follows, self._seen = given is None, _stamp(path)
         stored, self.notice = load_settings(path)
         self.current = stored if given is None else given
         self._path = path
         self._lock = threading.Lock()
+
+    def embedder(self) -> Path | None:
+        """As it is stored now: another process may have switched the search to another one."""
+        with self._lock:
+            stamp = _stamp(self._path)
+            if self._follows and stamp != self._seen:
+                self._seen = stamp
+                self.current = replace(self.current, embedder=load_settings(self._path)[0].embedder)
+            return self.current.embedder
 
     def change(self, change: Callable[[Settings], Settings]) -> Settings:
         """Applied to what is stored now: another process may have changed other preferences."""
@@ -146,6 +156,14 @@ class StoredSettings:
             save_settings(self._path, change(stored))
             self.current = change(self.current)
             return self.current
+
+
+def _stamp(path: Path) -> int:
+    """Changes with the file; 0 while there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _set_aside(path: Path, reason: str) -> Notice:

@@ -93,7 +93,7 @@ class Workspace:
         self._store: ConversationStore | None = None
         self._host = EngineHost(self._from_engine)
         self._reads_ahead = read_ahead
-        self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors, self.settings.embedder)
+        self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors, self._stored_settings.embedder)
         self._imports = Imports(
             self._shelves, lambda: self.settings, self._emit, make_vectors, lambda: bool(self._turns.running())
         )

@@ -132,8 +132,13 @@ CREATE VIRTUAL TABLE page_stems USING fts5(text, tokenize="unicode61 remove_diac
 CREATE VIRTUAL TABLE window_stems USING fts5(heading, text, tokenize="unicode61 remove_diacritics 2");
 """
 
+RESTEMMED = """
+ALTER TABLE documents ADD COLUMN stemming INTEGER NOT NULL DEFAULT 0;
+UPDATE documents SET stemming = 1 WHERE language != '';
+"""
+
 WAIT_S = 30.0
-STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS)
+STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS, RESTEMMED)
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:

@@ -31,9 +31,9 @@ FROM documents
 
 def add_document(db: Database, sha256: str, name: str, contents: Contents, added: float, note: str) -> DocumentId:
     cursor = db.run(
-        "INSERT INTO documents (sha256, name, file, pages, phase, chunker, added, note)"
-        " VALUES (?, ?, ?, ?, 'text', ?, ?, ?)",
-        (sha256, name, f"{sha256}.pdf", contents.pages, CHUNKER, added, note),
+        "INSERT INTO documents (sha256, name, file, pages, phase, chunker, stemming, added, note)"
+        " VALUES (?, ?, ?, ?, 'text', ?, ?, ?, ?)",
+        (sha256, name, f"{sha256}.pdf", contents.pages, CHUNKER, stems.STEMMING, added, note),
     )
     document_id = DocumentId(int(cursor.lastrowid or 0))
     entries = [(document_id, n, e.title, e.page_index, e.level) for n, e in enumerate(contents.outline)]

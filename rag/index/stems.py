@@ -10,6 +10,7 @@ from rag.index.database import Database
 from rag.languages import Stemmer, language_of
 from rag.types import DocumentId
 
+STEMMING = 1  # raised when words are stemmed differently: documents are then stemmed anew (`rag.restem`)
 SAMPLED_PAGES = 64
 PAGES_A_STEP = 64
 
@@ -33,6 +34,16 @@ def add_pages(db: Database, document_id: DocumentId, stemmer: Stemmer) -> bool:
     )
     db.run_many("INSERT INTO page_stems (rowid, text) VALUES (?, ?)", [(page, stemmer(text)) for page, text in rows])
     return bool(rows)
+
+
+def stemmed(db: Database, document_id: DocumentId) -> tuple[int, int]:
+    """How many pages and windows have their stems."""
+    pages, windows = db.tuples(
+        "SELECT (SELECT count(*) FROM pages JOIN page_stems ON page_stems.rowid = pages.id WHERE document_id = ?1),"
+        " (SELECT count(*) FROM windows JOIN window_stems ON window_stems.rowid = windows.id WHERE document_id = ?1)",
+        (document_id,),
+    )[0]
+    return pages, windows
 
 
 def add_windows(db: Database, document_id: DocumentId, first: int, last: int, stemmer: Stemmer) -> None:

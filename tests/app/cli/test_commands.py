@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.core.conversations import ConversationStore
+from app.core.paths import Paths
 from assets import sample_pdf
+from tests.app.core.test_older_words import older_library
 from tests.rag import pdf_files
 
 
@@ -78,6 +80,13 @@ def test_index_from_add_to_search(pagekeep) -> None:
     only = pagekeep("index", "search", "trash", "--document", "pagekeep-sample.pdf", "--json").json["hits"]
     assert {hit["document"] for hit in only} == {"pagekeep-sample.pdf"}
     assert "unknown.pdf" in str(pagekeep("index", "search", "x", "--document", "unknown.pdf", "--json").error)
+
+
+def test_words_of_an_older_library_are_brought_up_to_date(pagekeep, tmp_path: Path) -> None:
+    older_library(Paths.below(pagekeep.home).create().library, tmp_path)
+    assert pagekeep("index", "search", "Haus", "--json").json["hits"] == []
+    assert [pagekeep("index", "words", "--json").json for _ in range(2)] == [{"indexed": 1}, {"indexed": 0}]
+    assert pagekeep("index", "search", "Haus", "--json").json["hits"][0]["page_index"] == 1
 
 
 def test_report_says_what_could_be_read(pagekeep, tmp_path: Path) -> None:
