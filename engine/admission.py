@@ -19,6 +19,8 @@ from engine.messages import Event, Removal, Tokens, TurnQueued, TurnRestored
 from engine.timings import Rates, now_ms
 from engine.turn import Phase, Turn, split_reused
 
+_LONG_CHECK_MS = 30.0
+
 
 class Admission:
     """Between the scheduler and the cache. Engine thread only."""
@@ -75,8 +77,11 @@ class Admission:
         turn.restore.wait_usable(seconds) if early else turn.restore.wait(seconds)
 
     def _may_be_early(self, turn: Turn, alone: bool) -> bool:
-        """Others would have to wait for its checks too; and what is moved must have been checked."""
-        return alone and turn.removing is None
+        """Others would have to wait for its checks too; and what is moved must have been checked. Beside a step the
+        checks take from it what they take: only where they are long the step comes first."""
+        assert turn.match is not None
+        long = self._rates.restore_ms(turn.match.disk_bytes) > _LONG_CHECK_MS
+        return alone and turn.removing is None and long
 
     def sound(self, turn: Turn) -> bool:
         """Waits until all is checked that the turn's KV came from. False: a part of it was damaged or lost, and its

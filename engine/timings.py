@@ -61,6 +61,9 @@ class Rates:
         if size >= _SMALLEST_READ and ms > 0:
             self.read = _mean(self.read, size * 1e3 / ms)
 
+    def restore_ms(self, size: int) -> float:
+        return size * 1e3 / self.read if self.read else 0.0
+
     def costs(self, depth_scale: float) -> Costs:
         """What a page is worth on this machine; assumed rates where nothing was measured."""
         known = Costs(depth_scale=depth_scale)

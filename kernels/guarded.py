@@ -5,6 +5,8 @@ Reading a page that is gone gives zeros instead of ending the process; who read 
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import weakref
 
 import numpy as np
@@ -34,6 +36,19 @@ def lost_count() -> int:
 def is_lost(memory: NDArray[np.uint8]) -> bool:
     """Whether some of it was met and found gone: what was read of it may be zeros."""
     return bool(native_module().lost(_address(memory), len(memory)))
+
+
+def touch_when_idle(memory: NDArray[np.uint8]) -> None:
+    """Makes fresh memory (zeros) ready, on a thread that runs while nothing else wants to; returns when it is done.
+
+    Releases the GIL.
+    """
+    _library().pk_touch_when_idle(ctypes.c_uint64(_address(memory)), ctypes.c_uint64(len(memory)))
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(native_module().__file__)
 
 
 def _address(memory: NDArray[np.uint8]) -> int:

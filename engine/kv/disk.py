@@ -46,7 +46,7 @@ class DiskRecord(NamedTuple):
     @property
     def place(self) -> Location:
         """Of its first record."""
-        return next(part for part in self.parts if part)
+        return self.parts[0] or next(part for part in self.parts if part)
 
     @property
     def bytes(self) -> int:

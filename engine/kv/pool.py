@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import mmap
-import os
 import threading
 from collections import deque
 from typing import NoReturn
@@ -14,14 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import EngineError
-from kernels.guarded import is_lost
+from kernels.guarded import is_lost, touch_when_idle
 
 ALIGNMENT = 4096
 _HUGE = 2 << 20
-_POPULATE_WRITE = 23  # madvise(2), since Linux 5.14
 # Memory kept ready for what is computed next: first touch of 184 MB takes 17-480 ms here.
 _READY_BYTES = 64 << 20
-_POPULATE_BYTES = 2 << 20  # at a time: nobody can map anything meanwhile
 # Slabs are advised to use huge pages: first touch of 184 MB took 17 ms instead of 76 (2-core VM, kernel
 # 6.18).
 _SLAB_BYTES = 32 << 20
@@ -79,19 +75,13 @@ class Slab:
         whole = np.frombuffer(memory, np.uint8)
         start = -whole.__array_interface__["data"][0] % _HUGE
         offsets = range(start, start + stride * pages, stride)
+        self._memory = whole[start : start + stride * pages]
         self.buffers = [PageBuffer(self, whole[offset : offset + payload_bytes]) for offset in offsets]
         self.in_use = 0
 
     def populate(self) -> None:
         """Touches all memory now, so that no kernel and no read has to wait for it. Releases the GIL."""
-        first, last = self.buffers[0], self.buffers[-1]
-        end, advise = last.address + len(last.view), ctypes.CDLL(None).madvise
-        for start in range(first.address, end, _POPULATE_BYTES):
-            size = ctypes.c_size_t(min(_POPULATE_BYTES, end - start))
-            if advise(ctypes.c_void_p(start), size, _POPULATE_WRITE):
-                for buffer in self.buffers:
-                    buffer.view[::ALIGNMENT] = 0
-                break
+        touch_when_idle(self._memory)
 
 
 def _give_back(start: int, stop: int, *advices: int) -> int:
@@ -221,6 +211,8 @@ class PagePool:
             wanted = min(_READY_BYTES, self.budget_bytes // 4) - len(self._free) * self.stride
             wanted = min(wanted, self.budget_bytes - self.reserved_bytes)
             slabs = max(0, wanted) // (self._slab_pages * self.stride)
+            if not slabs:
+                return
             self._warming = threading.Thread(target=self._prepare, args=(slabs,), name="kv-memory", daemon=True)
             self._warming.start()
 
@@ -234,8 +226,6 @@ class PagePool:
         return max(1, min(_SLAB_BYTES, self.budget_bytes) // self.stride)
 
     def _prepare(self, slabs: int) -> None:
-        with contextlib.suppress(AttributeError, OSError):  # a step that runs meanwhile goes first
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         for _ in range(slabs):
             slab = Slab(self.stride, self.payload_bytes, self._slab_pages)
             slab.populate()

@@ -6,17 +6,31 @@ import errno
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.kv.disk import DiskRecord, WriteRequest
-from engine.kv.keys import Ids, Roles
+from engine.kv.keys import Ids, Roles, token_bytes
 from engine.kv.layout import LayerGroup, PageLayout, copy_rows
-from engine.store.record import SHIFTED, Kind, RecordHeader, checksum, pieces_of
+from engine.store.record import SHIFTED, SUM_BYTES, Kind, RecordHeader, checksum, pieces_of
 from kernels.guarded import is_lost
 
 Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where each layer of a group stops, and int64 [layers, 2] starts and stops, from its payload's start."""
+
+    stops: tuple[int, ...]
+    pieces: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(layout: PageLayout, group: LayerGroup) -> Form:
+        stops = _stops(layout, group)
+        return Form(stops, pieces_of(stops))
 
 
 @dataclass(frozen=True)
@@ -30,7 +44,7 @@ class Packer:
         """What the request will take on disk."""
         layout, extra = self._layout_of(request), _extra(request)
         headers = [
-            self._header(request, layout, i, (bytes(16),) * len(g.layers), extra)
+            self._header(request, layout, i, bytes(SUM_BYTES * len(g.layers)), extra)
             for i, g in enumerate(layout.groups)
             if _wanted(request, i)
         ]
@@ -46,7 +60,7 @@ class Packer:
         for index, group in enumerate(layout.groups):
             if not _wanted(request, index):
                 continue
-            sums = tuple(checksum(piece) for piece in _layers(payload, layout, group))
+            sums = b"".join(checksum(piece) for piece in _layers(payload, layout, group))
             if is_lost(request.payload):
                 raise OSError(errno.EIO, "a mapped page was lost before it was written")
             header = self._header(request, layout, index, sums, extra)
@@ -59,30 +73,34 @@ class Packer:
     def tail_layout(self, record: DiskRecord) -> PageLayout:
         return self.layout.sized(record.tokens) if record.tail else self.layout
 
-    def pieces(self, layout: PageLayout, group: int) -> npt.NDArray[np.int64]:
-        """int64 [layers, 2]: where each layer of the group starts and stops in its payload."""
-        return pieces_of(_stops(layout, layout.groups[group]))
+    @cached_property
+    def _page_forms(self) -> tuple[Form, ...]:
+        return tuple(Form.of(self.layout, group) for group in self.layout.groups)
 
-    def agrees(self, header: RecordHeader | None, record: DiskRecord, group: int, ids: Ids, roles: Roles) -> bool:
+    def form(self, layout: PageLayout, group: int) -> Form:
+        """Where the layers of a group lie in its payload."""
+        return self._page_forms[group] if layout is self.layout else Form.of(layout, layout.groups[group])
+
+    def agrees(
+        self, header: RecordHeader, record: DiskRecord, group: int, form: Form, ids: Ids, roles: Roles
+    ) -> bool:
         """Whether a header read from disk is the wanted record's, for exactly these tokens."""
-        if header is None:
-            return False
         kind = Kind.TAIL if record.tail else Kind.PAGE
-        expected = (kind, self.fingerprint, record.key, record.parent, record.start, group, self.layout.layout_id)
+        expected = (
+            kind, self.fingerprint, record.key, record.parent, record.start, group, self.layout.layout_id, form.stops,
+            record.numerics,
+        )  # fmt: skip
         found = (
             header.kind, header.fingerprint, header.key, header.parent, header.start, header.group, header.layout_id,
+            header.stops, header.numerics,
         )  # fmt: skip
-        group_stops = _stops(self.tail_layout(record), self.layout.groups[group])
-        if header.stops != group_stops:
-            return False
-        same_tokens = np.array_equal(header.ids, ids) and np.array_equal(header.roles, roles)
-        return expected == found and same_tokens and header.numerics == record.numerics
+        return expected == found and token_bytes(header.ids, header.roles) == token_bytes(ids, roles)
 
     def _layout_of(self, request: WriteRequest) -> PageLayout:
         return self.layout.sized(len(request.ids)) if request.tail else self.layout
 
     def _header(
-        self, request: WriteRequest, layout: PageLayout, index: int, sums: tuple[bytes, ...], extra: Bytes
+        self, request: WriteRequest, layout: PageLayout, index: int, sums: bytes, extra: Bytes
     ) -> RecordHeader:
         group = layout.groups[index]
         extra = extra if index == 0 else extra[:0]

@@ -14,16 +14,19 @@ import numpy.typing as npt
 from engine.kv.disk import DiskRecord, Location, ReadRequest
 from engine.kv.layout import LayerGroup, PageLayout, copy_rows
 from engine.store.mapping import in_file_cache, populate
-from engine.store.packing import Packer, hidden_of
+from engine.store.packing import Form, Packer, hidden_of
 from engine.store.record import MAX_HEADER, RecordHeader, decode
 from engine.store.segments import Segments
 from kernels.checksum import cpu as checksums
 
 Bytes = npt.NDArray[np.uint8]
 READ_BYTES = 2 << 20  # of one request: large enough for any disk, and still in the core's cache when it is checked
-MAP_BYTES = 16 << 20  # of one turn of a thread with mapped pages: each costs waiting for the GIL a few times
+# Of one turn of a thread with mapped pages, where they are read from the disk and where they are in memory: then all
+# that a turn takes besides checking is waiting for the GIL.
+MAP_BYTES, CACHED_BYTES = 16 << 20, 48 << 20
 _THREADS = 4  # requests in flight
 _PARTS = 256
+_PROBES = 16  # looks at the file cache
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Part:
     index: int
     at: Location
     layout: PageLayout
+    form: Form
     head: Bytes
     whole: Bytes
     rest: Bytes
@@ -67,9 +71,10 @@ class ReadBatch:
         self._started = time.perf_counter()
         self.seconds = self.ended = 0.0  # until everything was read and checked
         parts = sorted(_parts(self, packer), key=lambda part: (part.at.segment, part.at.offset))
-        runs = list(_runs(parts))
+        cached = all(map(_in_cache, parts[:: max(1, len(parts) // _PROBES)]))
+        runs = list(_runs(parts, CACHED_BYTES if cached else MAP_BYTES))
         self.runs = sorted(runs, key=lambda run: run[0].mapped is not None)  # copies are waited for first
-        self._left, self._unready = max(1, len(runs)), {id(run) for run in runs if not _in_cache(run)}
+        self._left, self._unready = max(1, len(runs)), {id(run) for run in runs if not all(map(_in_cache, run[:1] + run[-1:]))}
         self.ready()
 
     def done(self) -> bool:
@@ -217,10 +222,7 @@ class Reader:
         """Headers and tokens of all, then all checksums in one call."""
         headers = [(part, decode(part.head.tobytes())) for part in run if not batch.outcome(part.request)]
         sound = [(part, header) for part, header in headers if header is not None and self._agrees(batch, part, header)]
-        pieces = self._packer.pieces
-        sums = checksums.intact(
-            [(part.target, pieces(part.layout, part.index), b"".join(header.sums)) for part, header in sound]
-        )
+        sums = checksums.intact([(part.target, part.form.pieces, header.sums) for part, header in sound])
         good = {id(part) for (part, _), whole in zip(sound, sums, strict=True) if whole}
         _fail(batch, [part for part, _ in headers if id(part) not in good], "damaged")
         for part, header in sound:
@@ -230,7 +232,7 @@ class Reader:
     def _agrees(self, batch: ReadBatch, part: Part, header: RecordHeader) -> bool:
         request = batch.requests[part.request]
         return header.payload_bytes == len(part.target) and self._packer.agrees(
-            header, request.record, part.index, request.ids, request.roles
+            header, request.record, part.index, part.form, request.ids, request.roles
         )
 
     def _unpack(self, batch: ReadBatch, part: Part, header: RecordHeader) -> None:
@@ -248,8 +250,8 @@ class Reader:
                 self._damaged([batch.requests[i].record for i in numbers], reason)
 
 
-def _in_cache(run: Sequence[Part]) -> bool:
-    return all(part.mapped is not None and in_file_cache(part.mapped) for part in run)
+def _in_cache(part: Part) -> bool:
+    return part.mapped is not None and in_file_cache(part.mapped)
 
 
 def _fail(batch: ReadBatch, run: Sequence[Part], reason: str) -> None:
@@ -269,19 +271,21 @@ def _parts(batch: ReadBatch, packer: Packer) -> Iterator[Part]:
             if not (0 < at.payload <= MAX_HEADER and 0 <= rest <= MAX_HEADER):
                 batch.fail(number, "damaged")
                 continue
+            form = packer.form(layout, index)
             if mapped is not None:
-                yield Part(number, group, index, at, layout, mapped[: at.payload], whole, mapped[:0], mapped)
+                yield Part(number, group, index, at, layout, form, mapped[: at.payload], whole, mapped[:0], mapped)
                 continue
             head, tail = np.empty(at.payload, np.uint8), np.empty(rest, np.uint8)
-            yield Part(number, group, index, at, layout, head, whole, tail)
+            yield Part(number, group, index, at, layout, form, head, whole, tail)
 
 
-def _runs(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """Records that follow each other in a segment, up to READ_BYTES and the system's limit of pieces."""
+def _runs(parts: Sequence[Part], mapped_bytes: int) -> Iterator[list[Part]]:
+    """Records that follow each other in a segment, up to READ_BYTES (mapped: so many) and the system's limit of
+    pieces."""
     run: list[Part] = []
     for part in parts:
         same = bool(run) and (run[-1].mapped is None) == (part.mapped is None)
-        most = READ_BYTES if part.mapped is None else MAP_BYTES
+        most = READ_BYTES if part.mapped is None else mapped_bytes
         if run and not (same and _follows(run[-1].at, part.at) and len(run) < _PARTS and _span(run[0], part) <= most):
             yield run
             run = []

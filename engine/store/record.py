@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +37,9 @@ class Kind(IntEnum):
     STATE = 4
 
 
+_KINDS = {int(kind): kind for kind in Kind}
+
+
 def checksum(data: bytes | npt.NDArray[np.uint8]) -> bytes:
     """xxh3-128, big-endian digest."""
     if isinstance(data, bytes):
@@ -51,6 +53,14 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
+def _payload_offset(kind: int, header_bytes: int) -> int:
+    return _up(header_bytes, BLOCK if kind == Kind.PAGE else SMALL_ALIGNMENT)
+
+
+def _extra_offset(payload_offset: int, payload_bytes: int, summary_bytes: int) -> int:
+    return _up(payload_offset + payload_bytes + summary_bytes, SMALL_ALIGNMENT)
+
+
 @dataclass(frozen=True)
 class RecordHeader:
     """What a record says about itself.
@@ -59,8 +69,8 @@ class RecordHeader:
         key, parent, ids, roles, start: the page or tail. A HEAD has the last page's key as `key`, its
             tail's key (or
             zeros) as `parent`, and the conversation's number of tokens as `start`. A STATE's key is keys.state_key.
-        group: index of the layer group in the layout; sums: one checksum per layer of the group, in payload
-            order.
+        group: index of the layer group in the layout; sums: one checksum of 16 bytes per layer of the group, in
+            payload order.
         serial: nanoseconds since 1970 at which it was written: the later of two heads counts.
         summary_bytes: reserved for a per-page minimum and maximum of K behind the payload, 0 in this version.
         extra_bytes: float32 hidden vector behind that; extra_sum: its checksum.
@@ -76,7 +86,7 @@ class RecordHeader:
     roles: Roles = field(default_factory=lambda: np.empty(0, np.uint8))
     group: int = 0
     layout_id: int = 0
-    sums: tuple[bytes, ...] = ()
+    sums: bytes = b""
     stops: tuple[int, ...] = ()
     numerics: str = ""
     conversation: str = ""
@@ -90,15 +100,15 @@ class RecordHeader:
     @property
     def header_bytes(self) -> int:
         texts = len(self.numerics.encode()) + len(self.conversation.encode())
-        return _FIXED.size + 5 * len(self.ids) + SUM_BYTES + _LAYER_BYTES * len(self.sums) + texts
+        return _FIXED.size + 5 * len(self.ids) + SUM_BYTES + _LAYER_BYTES * (len(self.sums) // SUM_BYTES) + texts
 
     @property
     def payload_offset(self) -> int:
-        return _up(self.header_bytes, BLOCK if self.kind == Kind.PAGE else SMALL_ALIGNMENT)
+        return _payload_offset(self.kind, self.header_bytes)
 
     @property
     def extra_offset(self) -> int:
-        return _up(self.payload_offset + self.payload_bytes + self.summary_bytes, SMALL_ALIGNMENT)
+        return _extra_offset(self.payload_offset, self.payload_bytes, self.summary_bytes)
 
     @property
     def record_bytes(self) -> int:
@@ -109,11 +119,11 @@ class RecordHeader:
         numerics, conversation = self.numerics.encode(), self.conversation.encode()
         fixed = _FIXED.pack(
             MAGIC, VERSION, self.kind, self.group, self.layout_id, self.key, self.parent, self.fingerprint,
-            len(self.ids), len(self.sums), self.start, self.serial, self.header_bytes, self.payload_offset,
+            len(self.ids), len(self.sums) // SUM_BYTES, self.start, self.serial, self.header_bytes, self.payload_offset,
             self.payload_bytes, self.summary_bytes, self.extra_bytes, self.record_bytes, self.flags,
             len(numerics), len(conversation), self.extra_sum,
         )  # fmt: skip
-        body = fixed + self.ids.astype("<i4").tobytes() + self.roles.tobytes() + b"".join(self.sums)
+        body = fixed + self.ids.astype("<i4").tobytes() + self.roles.tobytes() + self.sums
         body += np.array(self.stops, "<u8").tobytes() + numerics + conversation
         return (body + checksum(body)).ljust(self.payload_offset, b"\0")
 
@@ -136,7 +146,7 @@ def decode(data: bytes) -> RecordHeader | None:
         return None
     try:
         return _parse(body)
-    except (ValueError, struct.error):  # a valid checksum over something this version would not write
+    except (ValueError, KeyError, struct.error):  # a valid checksum over something this version would not write
         return None
 
 
@@ -147,21 +157,21 @@ def _parse(body: bytes) -> RecordHeader | None:
     ) = _FIXED.unpack_from(body)  # fmt: skip
     if version != VERSION:
         return None
-    cuts = np.cumsum(
-        [_FIXED.size, 4 * tokens, tokens, SUM_BYTES * layers, 8 * layers, n_numerics, n_conversation]
-    ).tolist()
-    if cuts[-1] != len(body):
+    roles_at = _FIXED.size + 4 * tokens
+    sums_at = roles_at + tokens
+    stops_at = sums_at + SUM_BYTES * layers
+    texts_at = stops_at + 8 * layers
+    end = texts_at + n_numerics
+    fits = end + n_conversation == len(body) == size - SUM_BYTES and at == _payload_offset(kind, size)
+    if not fits or total != _up(_extra_offset(at, payload, summary) + extra, BLOCK):
         return None
-    parts = [body[a:b] for a, b in pairwise(cuts)]
-    header = RecordHeader(
-        Kind(kind), fingerprint, Key(key), Key(parent), start,
-        np.frombuffer(parts[0], "<i4").astype(np.int32), np.frombuffer(parts[1], np.uint8), group, layout,
-        tuple(parts[2][i : i + SUM_BYTES] for i in range(0, len(parts[2]), SUM_BYTES)),
-        tuple(np.frombuffer(parts[3], "<u8").tolist()), parts[4].decode(), parts[5].decode(), serial, payload,
-        summary, extra, extra_sum, flags,
+    return RecordHeader(
+        _KINDS[kind], fingerprint, Key(key), Key(parent), start,
+        np.frombuffer(body, "<i4", tokens, _FIXED.size).astype(np.int32, copy=False),
+        np.frombuffer(body, np.uint8, tokens, roles_at), group, layout, body[sums_at:stops_at],
+        struct.unpack_from(f"<{layers}Q", body, stops_at), body[texts_at:end].decode(), body[end:].decode(), serial,
+        payload, summary, extra, extra_sum, flags,
     )  # fmt: skip
-    same = (header.header_bytes, header.payload_offset, header.record_bytes) == (size, at, total)
-    return header if same else None
 
 
 def pieces_of(stops: tuple[int, ...]) -> npt.NDArray[np.int64]:
@@ -173,9 +183,9 @@ def pieces_of(stops: tuple[int, ...]) -> npt.NDArray[np.int64]:
 
 def intact(header: RecordHeader, payload: npt.NDArray[np.uint8]) -> bool:
     """Whether `payload` (uint8 [payload bytes]) has the header's checksums, layer by layer."""
-    if header.payload_bytes != len(payload) or len(header.sums) != len(header.stops):
+    if header.payload_bytes != len(payload):
         return False
     try:
-        return checksums.intact([(payload, pieces_of(header.stops), b"".join(header.sums))])[0]
+        return checksums.intact([(payload, pieces_of(header.stops), header.sums)])[0]
     except ValueError:  # stops outside the payload
         return False

@@ -21,7 +21,7 @@ _OF_PARENT = (
 
 
 def state_header(request: StateRequest, fingerprint: bytes, layout_id: int) -> RecordHeader:
-    sums = tuple(checksum(request.state[start:stop]) for start, stop in pieces_of(request.stops).tolist())
+    sums = b"".join(checksum(request.state[start:stop]) for start, stop in pieces_of(request.stops).tolist())
     return RecordHeader(
         Kind.STATE, fingerprint, request.key, request.parent, request.start, request.ids, request.roles, 0, layout_id,
         sums, request.stops, request.numerics, "", time.time_ns(), len(request.state),

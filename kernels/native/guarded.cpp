@@ -3,14 +3,19 @@
 // Reading such a page raises SIGBUS. The handler puts a page of zeros in its place, so that whoever reads goes on, and
 // notes what was lost: the reader of the memory asks afterwards and drops what it computed. A signal handler belongs to
 // the process, and so does the table of guarded memory: it is plain atomics, because the handler may not take locks.
+//
+// And memory that is made ready before it is needed.
 #include <nanobind/nanobind.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <mutex>
+#include <system_error>
+#include <thread>
 
 #if defined(__linux__)
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -105,6 +110,25 @@ bool lost(uint64_t address, uint64_t length) {
 }
 
 }  // namespace
+
+// Writes a zero into every page. The thread is one of its own because who went to the idle class may not come back from
+// it, and must not hold the interpreter in it; it touches because MADV_POPULATE_WRITE makes whoever maps something wait.
+// Called through ctypes: a daemon thread may be in here when the interpreter ends, which frames of C++ would not survive.
+extern "C" __attribute__((visibility("default"))) void pk_touch_when_idle(uint64_t address, uint64_t length) {
+    constexpr uint64_t kPage = 4096;
+    const auto touch = [=] {
+#if defined(__linux__)
+        const sched_param none{};
+        sched_setscheduler(0, SCHED_IDLE, &none);
+#endif
+        for (uint64_t at = 0; at < length; at += kPage)
+            *reinterpret_cast<volatile uint8_t*>(static_cast<uintptr_t>(address + at)) = 0;
+    };
+    try {
+        std::thread(touch).join();
+    } catch (const std::system_error&) {  // no thread to be had: the memory is touched when it is used
+    }
+}
 
 void bind_guarded(nb::module_& m) {
     m.def("guard", &guard);

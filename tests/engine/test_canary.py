@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.kv.log import read_log
 from engine.messages import EngineNotice
-from engine.store.record import Kind, checksum
+from engine.store.record import SUM_BYTES, Kind, checksum
 from engine.store.segment import scan
 from tests.engine.engine_driver import Driver
 from tests.engine.test_service import model, prompt  # noqa: F401  (model is a fixture)
@@ -40,7 +40,7 @@ def test_a_page_that_is_wrong_but_intact_is_found_and_computed_again(model: Path
         file.seek(record.offset + header.payload_offset)
         payload = bytearray(file.read(header.payload_bytes))
         payload[10] ^= 4
-        sums = (checksum(bytes(payload[: header.stops[0]])), *header.sums[1:])
+        sums = checksum(bytes(payload[: header.stops[0]])) + header.sums[SUM_BYTES:]
         forged = type(header)(**{**vars(header), "sums": sums}).encode()
         file.seek(record.offset)
         file.write(forged + payload)

@@ -12,7 +12,7 @@ from engine.kv.disk import DiskRecord
 from engine.kv.keys import Ids, Roles
 from engine.kv.shift import KeyRotation
 from engine.store.mapping import can_map
-from engine.store.packing import Packer
+from engine.store.packing import Form, Packer
 from engine.store.record import RecordHeader
 from engine.store.segment import scan
 from tests.engine.kv.small import PAGE, append, check_rows, small_spec
@@ -28,9 +28,11 @@ class Gate(Packer):
 
     open = threading.Event()
 
-    def agrees(self, header: RecordHeader | None, record: DiskRecord, group: int, ids: Ids, roles: Roles) -> bool:
+    def agrees(
+        self, header: RecordHeader, record: DiskRecord, group: int, form: Form, ids: Ids, roles: Roles
+    ) -> bool:
         assert record.tail or self.open.wait(30)
-        return super().agrees(header, record, group, ids, roles)
+        return super().agrees(header, record, group, form, ids, roles)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def header(kind: Kind = Kind.PAGE, tokens: int = 7) -> RecordHeader:
         (np.arange(tokens) % 2).astype(np.uint8),
         group=1,
         layout_id=1,
-        sums=(b"a" * 16, b"b" * 16),
+        sums=b"a" * 16 + b"b" * 16,
         stops=(100, 228),
         numerics="avx512/cpu/1",
         conversation="Gespräch 7",
@@ -72,7 +72,7 @@ def test_no_bytes_make_it_fail(noise: bytes, position: int) -> None:
 def test_a_layer_is_checked_by_its_own_sum() -> None:
     payload = np.random.default_rng(0).integers(0, 256, 228, np.uint8)
     good = RecordHeader(
-        Kind.PAGE, bytes(32), sums=(checksum(payload[:100]), checksum(payload[128:228])), stops=(100, 228),
+        Kind.PAGE, bytes(32), sums=checksum(payload[:100]) + checksum(payload[128:228]), stops=(100, 228),
         payload_bytes=228,
     )  # fmt: skip
     assert intact(good, payload)
