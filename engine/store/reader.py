@@ -74,7 +74,8 @@ class ReadBatch:
         cached = all(map(_in_cache, parts[:: max(1, len(parts) // _PROBES)]))
         runs = list(_runs(parts, CACHED_BYTES if cached else MAP_BYTES))
         self.runs = sorted(runs, key=lambda run: run[0].mapped is not None)  # copies are waited for first
-        self._left, self._unready = max(1, len(runs)), {id(run) for run in runs if not all(map(_in_cache, run[:1] + run[-1:]))}
+        self._left = max(1, len(runs))
+        self._unready = {id(run) for run in runs if not all(map(_in_cache, run[:1] + run[-1:]))}
         self.ready()
 
     def done(self) -> bool:
