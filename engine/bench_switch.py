@@ -99,14 +99,14 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
         scratch = Path(made)
         settings = replace(settings, ram_budget_bytes=max(settings.ram_budget_bytes, _memory(path, settings, tokens)))
         with BenchEngine(path, settings, scratch / "store") as engine:
-            plan = _plan(engine, path, settings, tokens, question)
-            first, history = _first_turn(engine, plan)
+            plan = plan_of(engine, path, settings, tokens, question)
+            first, history = first_turn(engine, plan)
             copies = [second_store(scratch / "store", scratch / name) for name in ("warm", "cold")]
             here = engine.ask("main", history + plan.text(question, 1), ANSWER)
             switches = _switches(engine, plan, history)
             written = _written_ratio(engine, plan, scratch / "store", history)
-        warm = _in_new_process(plan, history, copies[0], cold=False)
-        cold = _in_new_process(plan, history, copies[1], cold=True)
+        warm = in_new_process(plan, history, copies[0], cold=False)
+        cold = in_new_process(plan, history, copies[1], cold=True)
         shared = _shared_ratio(plan, scratch / "shared")
     expected = list(here.finished.generated.ids)
     equal = all(run["generated"] == expected for run in (warm, cold)) and here.finished.computed != ()
@@ -147,7 +147,7 @@ def _memory(path: Path, settings: EngineSettings, tokens: int) -> int:
     return most * layout.bytes_per_token + (256 << 20)
 
 
-def _plan(engine: BenchEngine, path: Path, settings: EngineSettings, tokens: int, question: int) -> Plan:
+def plan_of(engine: BenchEngine, path: Path, settings: EngineSettings, tokens: int, question: int) -> Plan:
     handle = engine.client.model
     assert handle is not None
     needed = tokens + (_TURNS + 1) * (question + ANSWER) + ANSWER
@@ -162,7 +162,7 @@ def _plan(engine: BenchEngine, path: Path, settings: EngineSettings, tokens: int
     return plan
 
 
-def _first_turn(engine: BenchEngine, plan: Plan) -> tuple[Answered, Tokens]:
+def first_turn(engine: BenchEngine, plan: Plan) -> tuple[Answered, Tokens]:
     text = plan.text(plan.tokens, 0)
     first = engine.ask("main", text, ANSWER)
     engine.flush()
@@ -232,7 +232,7 @@ def _shared_ratio(plan: Plan, store: Path) -> float:
 # --- a process of its own -----------------------------------------------------------------------------
 
 
-def _in_new_process(plan: Plan, history: Tokens, store: Path, cold: bool) -> dict[str, Any]:
+def in_new_process(plan: Plan, history: Tokens, store: Path, cold: bool) -> dict[str, Any]:
     job = {
         "plan": {**asdict(plan), "path": str(plan.path)},
         "history": [history.ids, history.roles],

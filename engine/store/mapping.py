@@ -47,8 +47,10 @@ def populate(view: Bytes) -> None:
             raise OSError(code, os.strerror(code))
 
 
-def in_file_cache(view: Bytes) -> bool:
+def in_file_cache(view: Bytes | None) -> bool:
     """Whether the middle of a mapped record is in memory; all of it mostly is then. Touches nothing."""
+    if view is None:
+        return False
     address = view.__array_interface__["data"][0] + len(view) // 2
     found = ctypes.c_ubyte(0)
     start = ctypes.c_void_p(address - address % mmap.PAGESIZE)

@@ -71,11 +71,11 @@ class ReadBatch:
         self._started = time.perf_counter()
         self.seconds = self.ended = 0.0  # until everything was read and checked
         parts = sorted(_parts(self, packer), key=lambda part: (part.at.segment, part.at.offset))
-        cached = all(map(_in_cache, parts[:: max(1, len(parts) // _PROBES)]))
+        cached = all(in_file_cache(part.mapped) for part in parts[:: max(1, len(parts) // _PROBES)])
         runs = list(_runs(parts, CACHED_BYTES if cached else MAP_BYTES))
         self.runs = sorted(runs, key=lambda run: run[0].mapped is not None)  # copies are waited for first
         self._left = max(1, len(runs))
-        self._unready = {id(run) for run in runs if not all(map(_in_cache, run[:1] + run[-1:]))}
+        self._unready = {id(run) for run in runs if not all(in_file_cache(part.mapped) for part in run[:1] + run[-1:])}
         self.ready()
 
     def done(self) -> bool:
@@ -249,10 +249,6 @@ class Reader:
             numbers = [i for i in range(len(batch.requests)) if batch.outcome(i) == reason]
             if numbers:
                 self._damaged([batch.requests[i].record for i in numbers], reason)
-
-
-def _in_cache(part: Part) -> bool:
-    return part.mapped is not None and in_file_cache(part.mapped)
 
 
 def _fail(batch: ReadBatch, run: Sequence[Part], reason: str) -> None:
