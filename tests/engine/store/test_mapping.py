@@ -146,13 +146,15 @@ def _written(folder: Path) -> Path:
 
 
 def test_the_faster_way_is_chosen_and_the_other_tried_at_times(tmp_path: Path) -> None:
-    ways, size = Ways(tmp_path / "ways.json"), 100 << 20
+    ways, size, large = Ways(tmp_path / "ways.json"), 20 << 20, 100 << 20
     assert ways.choose_map(size), "nothing is known"
     ways.saw(True, size, 0.02)
+    assert ways.choose_map(large), "a trial nobody should wait for"
     assert not ways.choose_map(size), "reading was never measured"
     ways.saw(False, size, 0.04)
     chosen = [ways.choose_map(size) for _ in range(32)]
     assert chosen.count(False) == 2
+    assert all(ways.choose_map(large) for _ in range(32))
     ways.saw(True, size, 10.0)  # from a slow disk: says nothing about the way
     assert ways.choose_map(size)
     ways.save()
