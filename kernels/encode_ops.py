@@ -155,8 +155,6 @@ def _attention(c: _Checker, op: p.Attention) -> Any:
         c.fail(f"{op.heads} heads do not divide into {layer.kv_heads} KV heads")
     c.buffer(op.q, op.heads * layer.head_dim_k)
     c.buffer(op.out, op.heads * layer.head_dim_v)
-    if op.out == op.q:
-        c.fail("output and query are the same buffer")
     sinks = -1 if op.sinks is None else c.vector(op.sinks, op.heads)
     columns = {"out": op.out, "src": op.q, "extra": sinks, "index": op.layer}
     return _row(p.Attention, (0.0, op.scale, op.softcap), **columns, heads=op.heads, flag=op.window)

@@ -160,7 +160,7 @@ class Attention:
     """Causal attention of `heads` query heads over the stored K and V of `layer`.
 
     `window` > 0 keeps keys with position > query - window; `softcap` > 0 bounds scores by c * tanh(s / c);
-    `sinks` is a float32 tensor [heads] that joins the softmax denominator.
+    `sinks` is a float32 tensor [heads] that joins the softmax denominator. `out` may be `q`.
     """
 
     out: int

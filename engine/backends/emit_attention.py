@@ -29,7 +29,7 @@ def _grouped(emitter: Emitter, layer: LayerSpec, weights: AttentionTensors, x: i
     _qk_norm(emitter, a, k, a.kv_heads, weights.k_norm)
     _rotate(emitter, a, q, k)
     emitter.code.append(KvWrite(k, v, layer.index))
-    mixed = emitter.buffer("mixed", a.heads * a.head_dim_v)
+    mixed = q if a.head_dim_v == a.head_dim_k else emitter.buffer("mixed", a.heads * a.head_dim_v)
     window = a.window if a.kind == "window" else 0
     sinks = emitter.optional(weights.sinks)
     emitter.code.append(Attention(mixed, q, layer.index, a.heads, a.scale, window, a.softcap, sinks))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.gguf.cursor import Cursor
+from engine.gguf.texts import Texts
 
 STRING, ARRAY, BOOL = 8, 9, 7
 
@@ -37,7 +38,8 @@ def kind_name(kind: int) -> str:
 
 
 class MetadataArray(Sequence["Scalar | MetadataArray"]):
-    """An array value, decoded at first use and then kept. Reading it from several threads is safe.
+    """An array value, decoded at first use and then kept (but for `texts` and `numpy`, which keep nothing). Reading it
+    from several threads is safe.
 
     `kind` is the value type id of the items. Strings that are not UTF-8 get replacement characters.
     """
@@ -84,9 +86,17 @@ class MetadataArray(Sequence["Scalar | MetadataArray"]):
             self._items = self._decode()
         return self._items
 
-    def strings(self) -> list[str]:
-        """The items of an array of strings, as a list of its own."""
-        return [str(item) for item in self.tolist()]
+    def texts(self) -> Texts:
+        """The items of an array of strings, as a copy that outlives the file; TypeError for other arrays."""
+        if self.kind != STRING:
+            raise TypeError(f"an array of {kind_name(self.kind)} has no texts")
+        end = _strings_end(self._data, self._start, self._length)
+        return Texts(self._data[self._start : end], self._length)
+
+    @property
+    def dtype(self) -> np.dtype[np.generic] | None:
+        """As `numpy` gives it; None for strings and nested arrays."""
+        return np.dtype(bool) if self.kind == BOOL else _DTYPES.get(self.kind)
 
     def numpy(self) -> npt.NDArray[np.generic]:
         """A numeric or bool array as a copy; TypeError for strings and nested arrays."""
@@ -98,20 +108,15 @@ class MetadataArray(Sequence["Scalar | MetadataArray"]):
         return values.astype(bool) if self.kind == BOOL else values
 
     def _decode(self) -> list[Scalar | MetadataArray]:
-        if self.kind != STRING:
-            return list(self.numpy().tolist())
-        return _strings(self._data, self._start, self._length)
+        return list(self.texts() if self.kind == STRING else self.numpy().tolist())
 
 
-def _strings(data: mmap.mmap | bytes, position: int, count: int) -> list[Scalar | MetadataArray]:
-    """On the way to the first token: vocabularies have a hundred thousand strings and more."""
+def _strings_end(data: mmap.mmap | bytes, position: int, count: int) -> int:
+    """Where so many strings end. On the way to the first token: vocabularies have a hundred thousand and more."""
     unpack = _LENGTH.unpack_from
-    texts: list[Scalar | MetadataArray] = []
     for _ in range(count):
-        begin = position + 8
-        position = begin + unpack(data, position)[0]
-        texts.append(data[begin:position].decode("utf-8", "replace"))
-    return texts
+        position += 8 + unpack(data, position)[0]
+    return position
 
 
 def read_value(cursor: Cursor, kind: int) -> Scalar | MetadataArray:
@@ -151,10 +156,8 @@ def _skip(cursor: Cursor, kind: int, length: int, depth: int) -> tuple[MetadataA
 
 
 def _skip_strings(cursor: Cursor, length: int) -> None:
-    position, data, unpack = cursor.position, cursor.data, _LENGTH.unpack_from
     try:
-        for _ in range(length):
-            position += 8 + unpack(data, position)[0]
+        position = _strings_end(cursor.data, cursor.position, length)
     except (struct.error, OverflowError):
         position = cursor.size + 1
     if position > cursor.size:

@@ -16,11 +16,11 @@ from kernels.guarded import is_lost, touch_when_idle
 
 ALIGNMENT = 4096
 _HUGE = 2 << 20
-# Memory kept ready for what is computed next: first touch of 184 MB takes 17-480 ms here.
-_READY_BYTES = 64 << 20
+# Memory kept ready for what is computed next, which takes some 40 MB a second; restored pages are mapped.
+_READY_BYTES = 8 << 20
 # Slabs are advised to use huge pages: first touch of 184 MB took 17 ms instead of 76 (2-core VM, kernel
 # 6.18).
-_SLAB_BYTES = 32 << 20
+_SLAB_BYTES = 4 << 20
 
 
 class KvMemoryFull(EngineError):

@@ -31,6 +31,11 @@ class BytePairEncoder:
             ids = self._merger.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids if max(ids, default=0) < self._size else [i for i in ids if i < self._size]
 
+    def id_of(self, text: str) -> int | None:
+        """The library's own table: the vocabulary's is not kept."""
+        found: int | None = self._merger.token_to_id(text)
+        return found if found is None or found < self._size else None
+
 
 class SpacedPairEncoder:
     """BPE over characters, spaces written U+2581 (Gemma 4): cut at line breaks only, else bytes <0xNN>."""
@@ -44,6 +49,10 @@ class SpacedPairEncoder:
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
         ids: list[int] = self._merger.encode(text.replace(" ", SPACE), add_special_tokens=False).ids
         return ids
+
+    def id_of(self, text: str) -> int | None:
+        found: int | None = self._merger.token_to_id(text)
+        return found
 
 
 def _merger(vocabulary: Vocabulary, pre: PreTokenizer) -> Merger:

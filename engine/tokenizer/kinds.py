@@ -24,6 +24,10 @@ _WORD_PIECE = Defaults(bos=101, eos=102, unknown=100)
 class Encoder(Protocol):
     def encode(self, text: str, *, continues: bool = False) -> list[int]: ...
 
+    def id_of(self, text: str) -> int | None:
+        """The token of exactly this text."""
+        ...
+
 
 @dataclass(frozen=True)
 class Kind:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.tokenizer.vocabulary import TokenType, Vocabulary
 
@@ -36,6 +36,9 @@ class SentencePieceEncoder:
         for word in self._border.split(spaced.replace(" ", SPACE)):
             ids.extend(self._word(word))
         return ids
+
+    def id_of(self, text: str) -> int | None:
+        return self._ids.get(text)
 
     def _word(self, word: str) -> list[int]:
         kept = self._kept.get(word)
@@ -92,7 +95,7 @@ def _word_border(vocabulary: Vocabulary) -> re.Pattern[str]:
     return re.compile(f"(?<=[^{excluded}])(?={SPACE})")
 
 
-def _merged(word: str, ids: dict[str, int], scores: list[float]) -> list[str]:
+def _merged(word: str, ids: dict[str, int], scores: Sequence[float]) -> list[str]:
     """The symbols that are left when no two neighbours form a token."""
     symbols = list(word)
     after = [*range(1, len(symbols)), -1]

@@ -27,7 +27,7 @@ class Tokenizer:
         wants_bos = kind.add_bos if vocabulary.add_bos is None else vocabulary.add_bos
         self.add_bos = wants_bos and vocabulary.bos is not None
         self.warnings = kind.warnings
-        self._words = vocabulary
+        self._texts, self._types = vocabulary.texts, vocabulary.types
         self._user_defined = vocabulary.special((TokenType.USER_DEFINED,))
         self._all_special = vocabulary.special((*_SPECIAL, TokenType.USER_DEFINED))
         self._encoder = kind.encoder
@@ -59,7 +59,7 @@ class Tokenizer:
         """The bytes a token adds to the text; empty for unused tokens. IndexError beyond the vocabulary."""
         if not 0 <= token_id < self.vocabulary:
             raise IndexError(f"token id {token_id} is outside the vocabulary of {self.vocabulary}")
-        kind, text = self._words.types[token_id], self._words.texts[token_id]
+        kind, text = self._types[token_id], self._texts[token_id]
         if kind == TokenType.NORMAL:
             return self._to_bytes(text)
         if kind in _SPECIAL:
@@ -70,15 +70,15 @@ class Tokenizer:
 
     def is_control(self, token_id: int) -> bool:
         """True for tokens that are no text: control and unknown tokens."""
-        return self._words.types[token_id] in _SPECIAL
+        return self._types[token_id] in _SPECIAL
 
     def token_id(self, text: str) -> int | None:
         """The id of the token with exactly this text, as it stands in the vocabulary."""
-        return self._words.ids.get(text)
+        return self._encoder.id_of(text)
 
     def token_text(self, token_id: int) -> str:
         """The entry as it stands in the vocabulary (byte characters not decoded)."""
-        return self._words.texts[token_id]
+        return self._texts[token_id]
 
 
 def _without_surrogates(text: str) -> str:

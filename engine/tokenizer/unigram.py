@@ -36,10 +36,14 @@ class UnigramEncoder:
         self._rules = rules
         self._map = CharacterMap(charsmap)
         self._model = _model(vocabulary)
+        self._ids = vocabulary.ids
 
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
         spaced = self._spaced(self._map.apply(text.encode()))
         return [token.id for token in self._model.tokenize(spaced)] if spaced else []
+
+    def id_of(self, text: str) -> int | None:
+        return self._ids.get(text)
 
     def _spaced(self, text: str) -> str:
         if self._rules.merge:

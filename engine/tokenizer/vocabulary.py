@@ -5,10 +5,14 @@ Keys are `tokenizer.ggml.*`. Token types: 1 normal, 2 unknown, 3 control, 4 user
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
 
 from engine.errors import ModelFileError
 from engine.gguf import GgufFile, MetadataArray
@@ -42,7 +46,8 @@ _FIM_TEXTS = (
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """`texts[id]`, `types[id]`, and `ids` by text. bos, eos, unknown: None where the file names none.
+    """`texts[id]`, `types[id]`, and `ids` by text (large: who can do without it does not keep it). bos, eos, unknown:
+    None where the file names none.
 
     `scores[id]`: which merges go first; empty for vocabularies that list their merges.
     """
@@ -57,7 +62,7 @@ class Vocabulary:
     add_bos: bool | None
     add_eos: bool
     unknown: int | None = None
-    scores: list[float] = field(default_factory=list)
+    scores: Sequence[float] = field(default_factory=list)
     add_space_prefix: bool | None = None
 
     def special(self, kinds: Sequence[int]) -> tuple[tuple[str, int], ...]:
@@ -111,34 +116,36 @@ def fail(gguf: GgufFile, key: str, expected: str) -> NoReturn:
     )
 
 
-def _strings(gguf: GgufFile, key: str) -> list[str] | None:
+def _strings(gguf: GgufFile, key: str) -> Sequence[str] | None:
     value = gguf.metadata.get(PREFIX + key)
     if value is None:
         return None
     if not isinstance(value, MetadataArray):
         fail(gguf, key, "a list of strings")
-    items = value.tolist()
-    if items and not isinstance(items[0], str):
+    try:
+        return value.texts() if len(value) else []
+    except TypeError:
         fail(gguf, key, "a list of strings")
-    return items  # type: ignore[return-value]
 
 
-def _types(gguf: GgufFile, count: int) -> list[int]:
-    value = gguf.metadata.get(PREFIX + "token_type")
+def _types(gguf: GgufFile, count: int) -> Sequence[int]:
+    values = _numbers(gguf, "token_type", count, "biu", "one type per token")
+    return bytes([TokenType.NORMAL]) * count if values is None else np.clip(values, 0, 255).astype(np.uint8).tobytes()
+
+
+def _scores(gguf: GgufFile, count: int) -> Sequence[float]:
+    values = _numbers(gguf, "scores", count, "f", "one score per token")
+    return [] if values is None else array("d", values.astype(np.float64).tobytes())
+
+
+def _numbers(gguf: GgufFile, key: str, count: int, kinds: str, expected: str) -> npt.NDArray[np.generic] | None:
+    """At least `count` numbers of one of numpy's `kinds`; None without the key."""
+    value = gguf.metadata.get(PREFIX + key)
     if value is None:
-        return [int(TokenType.NORMAL)] * count
-    if not isinstance(value, MetadataArray) or len(value) < count or not isinstance(value[0], int):
-        fail(gguf, "token_type", f"one type per token ({count})")
-    return value.tolist()  # type: ignore[return-value]
-
-
-def _scores(gguf: GgufFile, count: int) -> list[float]:
-    value = gguf.metadata.get(PREFIX + "scores")
-    if value is None:
-        return []
-    if not isinstance(value, MetadataArray) or len(value) < count or not isinstance(value[0], float):
-        fail(gguf, "scores", f"one score per token ({count})")
-    return value.tolist()  # type: ignore[return-value]
+        return None
+    if isinstance(value, MetadataArray) and len(value) >= count and value.dtype and value.dtype.kind in kinds:
+        return value.numpy()
+    fail(gguf, key, f"{expected} ({count})")
 
 
 def _token_id(gguf: GgufFile, key: str, count: int, default: int | None = None) -> int | None:

@@ -30,6 +30,9 @@ class WordPieceEncoder:
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
         return [token for word in _words(text) for token in self._bounded(word)]
 
+    def id_of(self, text: str) -> int | None:
+        return self._ids.get(text)
+
     def _bounded(self, word: str) -> list[int]:
         if self._longest_word is not None and len(word) > self._longest_word and self._unknown is not None:
             return [self._unknown]

@@ -25,7 +25,7 @@ void Executor::fill(float value) {
         fill_quantised(buffer.singles);
     }
     for (const Quantised* q : {&pairs_.input, &pairs_.hidden}) fill_quantised(*q);
-    for (const Arena* arena : {&pairs_.source, &pairs_.opened, &absorbed_, &latent_sums_}) fill_arena(*arena);
+    for (const Arena* arena : {&pairs_.source, &pairs_.opened, &pairs_.sums, &absorbed_, &latent_sums_}) fill_arena(*arena);
     for (const Arena& arena : scratch_) fill_arena(arena);
     for (const Arena& arena : rope_tables_) fill_arena(arena);
     fill_arena(partials_);
@@ -55,6 +55,7 @@ Outcome Executor::step(const BatchView& batch) {
     reserve(batch.rows);
     index_rows();
     plan_mla();
+    pairs_.restart();
     return run(false);
 }
 
@@ -158,7 +159,7 @@ void Executor::reserve_scratch() {
 // Called by one thread while the others wait: runs serial phases and opens the next shared one.
 void Executor::advance(int next) {
     const int end = static_cast<int>(active_.size());
-    for (; next < end && !cancelled() && !parks_; next++) {
+    for (; next < end && !cancelled() && !parks_; next = after(next)) {
         if (must_park(next)) {
             parks_ = true;
             next_ = next;
@@ -186,7 +187,7 @@ void Executor::work(int thread) {
         barrier_.arrive(
             [&] {
                 if (cancelled()) stopped_ = true;
-                advance(stopped_ ? static_cast<int>(active_.size()) : at + 1);
+                advance(stopped_ ? static_cast<int>(active_.size()) : after(at));
             },
             [&] { ahead.fetch(); });
     }

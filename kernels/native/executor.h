@@ -79,7 +79,8 @@ private:
     void run_rows(const Phase& phase, int group);
     void run_row_op(const Op& op, int row);
     void run_quantise(const Op& op, int first, int rows);
-    void sort_pairs(const Op& op);
+    void open_slice(const Op& op);
+    int after(int at);
     int expert_units(const Phase& phase);
     void gather_group(const Op& op, const ExpertGroup& group);
     void expert_strip(const TensorView& weight, const float* src, size_t stride, const QuantGroup& quant,

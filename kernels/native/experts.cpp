@@ -37,9 +37,20 @@ void ExpertPairs::sort(const float* route, size_t stride, int count, int experts
         for (int pair = ends[e]; pair < ends[e + 1]; pair += kGroupTokens)
             groups.push_back(ExpertGroup{pair, std::min(kGroupTokens, ends[e + 1] - pair)});
     }
+    restart();
+}
+
+void ExpertPairs::next_slice(int most) {
+    run_begin = run_end, group_begin = group_end, pair_begin = pair_end;
+    const int count = static_cast<int>(runs.size());
+    while (run_end < count && (run_end == run_begin || pair_end + runs[run_end].pairs - pair_begin <= most))
+        pair_end += runs[run_end++].pairs;
+    while (group_end < static_cast<int>(groups.size()) && groups[group_end].pair < pair_end) group_end++;
 }
 
 namespace {
+
+constexpr size_t kSliceBytes = 12 << 20;
 
 int strips_of(int rows) { return (rows + kStripRows - 1) / kStripRows; }
 
@@ -62,40 +73,48 @@ float factor_of(const ProgramData& program, const Op& op, int part, int expert) 
 
 }  // namespace
 
-// Runs before the first shared phase of the operation: sizes depend on the routing.
-void Executor::sort_pairs(const Op& op) {
-    const Buffer& route = buffers_[op.more[kRoute]];
-    pairs_.sort(route.data(), route.stride, batch_.rows, op.heads, op.head_dim);
-    const size_t count = pairs_.rows.size(), cols = program_.widths[op.src];
-    const size_t width = program_.tensors[op.weight].rows;
+// Runs before the first shared phase of every slice: sizes depend on the routing.
+void Executor::open_slice(const Op& op) {
+    const size_t cols = program_.widths[op.src], width = program_.tensors[op.weight].rows;
+    if (!pairs_.sorted()) {
+        const Buffer& route = buffers_[op.more[kRoute]];
+        pairs_.sort(route.data(), route.stride, batch_.rows, op.heads, op.head_dim);
+    }
+    const size_t pair_bytes = cols * (op.more[kNeedsFloats] ? 6 : 2) + width * 6;
+    const size_t most = std::max<size_t>(1, kSliceBytes / pair_bytes);
+    pairs_.next_slice(static_cast<int>(most));
+    const size_t used = pairs_.pair_end - pairs_.pair_begin;
+    const size_t count = std::max(used, std::min(most, pairs_.rows.size()));  // of any slice, so that memory does not grow
     if (op.more[kNeedsFloats]) pairs_.source.reserve(count * cols * sizeof(float));
     if (op.more[kNeedsInput]) pairs_.input.reserve(count, cols, halves_);
     pairs_.opened.reserve(count * padded(width) * sizeof(float));
     if (op.more[kNeedsHidden]) pairs_.hidden.reserve(count, width, halves_);
+    if (pairs_.sliced())
+        pairs_.sums.reserve(static_cast<size_t>(strips_of(program_.tensors[op.index].rows)) * batch_.rows * kStripRows * sizeof(float));
 }
 
 int Executor::expert_units(const Phase& phase) {
     const Op& op = phase.ops[0];
     switch (phase.kind) {
         case Phase::ExpertGather: {
-            sort_pairs(op);
+            open_slice(op);
             const bool direct = batch_.rows == 1 && !op.more[kNeedsFloats];
-            return direct ? 0 : static_cast<int>(pairs_.groups.size());
+            return direct ? 0 : pairs_.group_count();
         }
         case Phase::ExpertOpen:
-            return static_cast<int>(pairs_.runs.size()) * strips_of(program_.tensors[op.weight].rows);
-        case Phase::ExpertQuantise: return op.more[kNeedsHidden] ? static_cast<int>(pairs_.groups.size()) : 0;
+            return pairs_.run_count() * strips_of(program_.tensors[op.weight].rows);
+        case Phase::ExpertQuantise: return op.more[kNeedsHidden] ? pairs_.group_count() : 0;
         default: return strips_of(program_.tensors[op.index].rows);
     }
 }
 
 void Executor::gather_group(const Op& op, const ExpertGroup& group) {
     const Buffer& src = buffers_[op.src];
-    const size_t cols = program_.widths[op.src], words = cols / kBlock * 4;
-    const QuantGroup out = op.more[kNeedsInput] ? pairs_.input.group(group.pair, cols, group.pairs) : QuantGroup{};
+    const size_t cols = program_.widths[op.src], words = cols / kBlock * 4, place = group.pair - pairs_.pair_begin;
+    const QuantGroup out = op.more[kNeedsInput] ? pairs_.input.group(place, cols, group.pairs) : QuantGroup{};
     for (int t = 0; t < group.pairs; t++) {
         const int row = pairs_.rows[group.pair + t];
-        if (op.more[kNeedsFloats]) std::copy_n(src.row(row), cols, pairs_.source.floats() + (group.pair + t) * cols);
+        if (op.more[kNeedsFloats]) std::copy_n(src.row(row), cols, pairs_.source.floats() + (place + t) * cols);
         if (!op.more[kNeedsInput]) continue;
         const QuantGroup single = src.singles.group(row, cols, 1);
         weave(reinterpret_cast<const uint32_t*>(single.data), cols / 4, group.pairs, t, reinterpret_cast<uint32_t*>(out.data));
@@ -115,10 +134,10 @@ void Executor::expert_strip(const TensorView& weight, const float* src, size_t s
 void Executor::open_expert(const Op& op, const ExpertRun& run, int strip, uint8_t* scratch) {
     const TensorView& gate = program_.tensors[op.weight + run.expert];
     const TensorView& up = program_.tensors[op.extra + run.expert];
-    const size_t cols = gate.cols, width = gate.rows, stride = padded(width);
-    const float* src = pairs_.source.floats() + static_cast<size_t>(run.pair) * cols;
+    const size_t cols = gate.cols, width = gate.rows, stride = padded(width), place = run.pair - pairs_.pair_begin;
+    const float* src = pairs_.source.floats() + place * cols;
     const QuantGroup quant = batch_.rows == 1 ? buffers_[op.src].singles.group(0, cols, 1)
-                                              : pairs_.input.group(run.pair, cols, run.pairs);
+                                              : pairs_.input.group(place, cols, run.pairs);
     float* gates = reinterpret_cast<float*>(scratch);
     float* ups = gates + static_cast<size_t>(run.pairs) * kStripRows;
     uint8_t* rest = reinterpret_cast<uint8_t*>(ups + static_cast<size_t>(run.pairs) * kStripRows);
@@ -129,28 +148,30 @@ void Executor::open_expert(const Op& op, const ExpertRun& run, int strip, uint8_
     const int first = strip * kStripRows, rows = std::min(kStripRows, gate.rows - first);
     for (int t = 0; t < run.pairs; t++)
         kernels_->gated(gates + t * kStripRows, ups + t * kStripRows,
-                        pairs_.opened.floats() + (run.pair + t) * stride + first, rows, op.flag);
+                        pairs_.opened.floats() + (place + t) * stride + first, rows, op.flag);
 }
 
-// One strip of the output for all rows: weighted results of the experts, ascending.
+// One strip of the output for all rows: weighted results of the experts, ascending, over all slices.
 void Executor::close_experts(const Op& op, int strip, uint8_t* scratch) {
     const int first = strip * kStripRows, count = std::min(kStripRows, program_.tensors[op.index].rows - first);
     const size_t floats = static_cast<size_t>(batch_.rows) * kStripRows;
-    float* sums = reinterpret_cast<float*>(scratch);
-    float* parts = sums + floats;
-    uint8_t* rest = reinterpret_cast<uint8_t*>(parts + floats);
-    std::fill_n(sums, floats, 0.0f);
-    for (const ExpertRun& run : pairs_.runs) {
+    float* parts = reinterpret_cast<float*>(scratch);
+    float* sums = pairs_.sliced() ? pairs_.sums.floats() + strip * floats : parts + floats;
+    uint8_t* rest = reinterpret_cast<uint8_t*>(parts + 2 * floats);
+    if (pairs_.run_begin == 0) std::fill_n(sums, floats, 0.0f);
+    for (int i = pairs_.run_begin; i < pairs_.run_end; i++) {
+        const ExpertRun& run = pairs_.runs[i];
         const TensorView& down = program_.tensors[op.index + run.expert];
-        const size_t width = down.cols, stride = padded(width);
-        const QuantGroup quant = pairs_.hidden.group(run.pair, width, run.pairs);
-        expert_strip(down, pairs_.opened.floats() + run.pair * stride, stride, quant,
+        const size_t width = down.cols, stride = padded(width), place = run.pair - pairs_.pair_begin;
+        const QuantGroup quant = pairs_.hidden.group(place, width, run.pairs);
+        expert_strip(down, pairs_.opened.floats() + place * stride, stride, quant,
                      bias_row(program_, op.more[kDownBias], run.expert, down.rows),
                      factor_of(program_, op, 2, run.expert), run.pairs, strip, parts, rest);
         for (int t = 0; t < run.pairs; t++)
             kernels_->add_scaled(sums + static_cast<size_t>(pairs_.rows[run.pair + t]) * kStripRows, parts + t * kStripRows,
                                  pairs_.weights[run.pair + t], count);
     }
+    if (pairs_.more()) return;
     for (int row = 0; row < batch_.rows; row++) {
         float* out = buffers_[op.out].row(row) + first;
         if (!op.more[kAccumulate]) std::fill_n(out, count, 0.0f);
@@ -158,18 +179,26 @@ void Executor::close_experts(const Op& op, int strip, uint8_t* scratch) {
     }
 }
 
+// The phase behind `at`: after a slice that is not the last the first of the operation again.
+int Executor::after(int at) {
+    if (active_[at].phase->kind != Phase::ExpertClose) return at + 1;
+    if (pairs_.more()) return at - (Phase::ExpertClose - Phase::ExpertGather);
+    pairs_.restart();
+    return at + 1;
+}
+
 void Executor::run_experts(const Phase& phase, int unit, int thread) {
     const Op& op = phase.ops[0];
     uint8_t* scratch = scratch_[thread].data();
-    if (phase.kind == Phase::ExpertGather) gather_group(op, pairs_.groups[unit]);
+    if (phase.kind == Phase::ExpertGather) gather_group(op, pairs_.groups[pairs_.group_begin + unit]);
     else if (phase.kind == Phase::ExpertOpen) {
         const int strips = strips_of(program_.tensors[op.weight].rows);
-        open_expert(op, pairs_.runs[unit / strips], unit % strips, scratch);
+        open_expert(op, pairs_.runs[pairs_.run_begin + unit / strips], unit % strips, scratch);
     } else if (phase.kind == Phase::ExpertQuantise) {
-        const ExpertGroup& group = pairs_.groups[unit];
-        const size_t width = program_.tensors[op.weight].rows, stride = padded(width);
-        kernels_->quantise(pairs_.opened.floats() + group.pair * stride, stride, static_cast<int>(width),
-                           pairs_.hidden.group(group.pair, width, group.pairs));
+        const ExpertGroup& group = pairs_.groups[pairs_.group_begin + unit];
+        const size_t width = program_.tensors[op.weight].rows, stride = padded(width), place = group.pair - pairs_.pair_begin;
+        kernels_->quantise(pairs_.opened.floats() + place * stride, stride, static_cast<int>(width),
+                           pairs_.hidden.group(place, width, group.pairs));
     } else close_experts(op, unit, scratch);
 }
 

@@ -106,6 +106,20 @@ def test_a_row_does_not_depend_on_its_batch(isa: str, name: str) -> None:
         assert np.array_equal(together, np.concatenate(parts)), size
 
 
+def test_pairs_of_many_rows_are_computed_in_slices(isa: str) -> None:
+    """12 MB at a time: here three slices of whole experts, added up as if there were one."""
+    weights, _ = build("Q8_0", "Q8_0", 2048, 32, 40, biases=False)
+    x, before = normal(2000, 2048), normal(2000, 40, seed=5)
+    ids, shares = chosen(2000, 3)
+    ids[:, 0] = 0  # an expert that is a slice of its own
+    ids[ids[:, 1] == 0, 1] = 2
+    together = experts(x, ids, shares, weights, "silu", before, 0.5, How(2, isa))
+    for begin, end in ((0, 64), (990, 1023), (1999, 2000)):
+        rows = slice(begin, end)
+        alone = experts(x[rows], ids[rows], shares[rows], weights, "silu", before[rows], 0.5, How(1, isa))
+        assert np.array_equal(together[rows], alone)
+
+
 def test_a_layer_behind_its_router_and_a_second_one(isa: str) -> None:
     """Two layers in one program: sizes come from the routing of each, inside one step."""
     weights, _ = build("Q8_0", "Q8_0", 64, 96, 64, biases=False)

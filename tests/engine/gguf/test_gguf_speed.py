@@ -34,7 +34,7 @@ def _seconds(path: Path, words: list[str]) -> float:
     with GgufFile.open(path) as file:
         tokens = file.metadata["tokenizer.ggml.tokens"]
         assert isinstance(tokens, MetadataArray)
-        found = tokens.strings()
+        found = list(tokens.texts())
         seconds = time.process_time() - started
     assert found == words
     return seconds
