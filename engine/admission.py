@@ -16,6 +16,7 @@ from engine.kv.reasons import why_missing
 from engine.kv.restore import Restore
 from engine.kv.shift import KeyRotation
 from engine.messages import Event, Removal, Tokens, TurnQueued, TurnRestored
+from engine.prefetch import Prefetch
 from engine.timings import Rates, now_ms
 from engine.turn import Phase, Turn, split_reused
 
@@ -32,8 +33,12 @@ class Admission:
         context: int,
         emit: Callable[[Event], None],
         rotation: KeyRotation | None = None,
+        prefetch: Prefetch | None = None,
     ) -> None:
-        """`rotation` None: the model's keys cannot be moved, so removals are computed."""
+        """`rotation` None: the model's keys cannot be moved, so removals are computed. `prefetch`: what is read already
+        when a turn comes."""
+        self._prefetch = prefetch
+        self._early: list[Turn] = []  # they compute while what they came from is being checked
         self._cache = cache
         self._rotation = rotation
         self._rates = rates
@@ -47,8 +52,12 @@ class Admission:
         """Finds what is computed already and starts to bring it back. Raises ContextOverflow, KvMemoryFull."""
         self._check_fit(turn)
         turn.clock.admitted()
-        match = self._divided(turn, self._find(turn))
-        restore = self._cache.begin_restore(match)
+        self._publish()
+        match = self._find(turn)
+        restore = self._prefetch.taken_over(match) if self._prefetch else None
+        if restore is None:
+            match = self._divided(turn, match)
+            restore = self._cache.begin_restore(match)
         turn.restore, turn.match = restore, match
         turn.phase = Phase.RESTORING
 
@@ -62,6 +71,8 @@ class Admission:
         turn.sequence = restore.begin()
         if restore.done():
             self._confirm(turn)
+        else:
+            self._early.append(turn)
         turn.clock.restore = now_ms() - turn.clock.submitted - turn.clock.queue
         if turn.removing:
             self._remove(turn, turn.removing)
@@ -104,6 +115,13 @@ class Admission:
         turn.clock.checked(restore.ended * 1e3)
         self._rates.saw_restore(restore.bytes_read, restore.seconds * 1e3)
         return whole
+
+    def _publish(self) -> None:
+        """What others have read, and is checked meanwhile, is not read again: their steps may be parked for long."""
+        self._early = [turn for turn in self._early if turn.restore is not None and turn.sequence is not None]
+        for turn in self._early:
+            if turn.restore is not None and turn.restore.stays():
+                self._confirm(turn)
 
     def _find(self, turn: Turn) -> PrefixMatch:
         """What is computed of the prompt; or of what it was before a removal, where more of that can be used."""

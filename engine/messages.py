@@ -507,6 +507,7 @@ class StateReport:
     pages: bytes = b""  # a PageBits value per page of `page_tokens` tokens, 0 where it must be computed
     page_tokens: int = 0
     pinned: bool = False
+    refused: str = ""  # why what is not saved yet was refused, "" if it was not
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from engine.kv.reasons import computed_ranges, why_missing
 from engine.loading import LoadedModel
 from engine.messages import ConversationId, EngineSettings, EngineStats, QueryState, StateReport
 from engine.overflow import shift_refused
+from engine.prefetch import Prefetch
 from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.store import KvStore
@@ -28,6 +29,7 @@ class Running:
     rates: Rates
     runner: Runner
     scheduler: Scheduler
+    prefetch: Prefetch
     reader: DocumentReader
     canary: Canary
     settings: EngineSettings
@@ -82,6 +84,7 @@ class Running:
             pages=numbers.pages,
             page_tokens=self.cache.layout.page_tokens,
             pinned=numbers.pinned,
+            refused=self.store.refused() if self.store and numbers.tokens_unsaved else "",
         )
 
 

@@ -87,6 +87,9 @@ class Scheduler:
         for turn_id in list(self._turns):
             self.cancel(turn_id)
 
+    def has_turn_of(self, conversation: ConversationId) -> bool:
+        return any(turn.request.conversation == conversation for turn in self._turns.values())
+
     @property
     def running(self) -> int:
         return sum(turn.phase is not Phase.WAITING for turn in self._turns.values())

@@ -16,7 +16,6 @@ from engine.costs import model_depth_scale
 from engine.errors import EngineError
 from engine.kv.cache import KvCache
 from engine.kv.log import KvLog
-from engine.kv.restore import Restore
 from engine.kv.shift import KeyRotation
 from engine.limits import Limits
 from engine.loading import LoadedModel, ModelHandle, load
@@ -40,6 +39,7 @@ from engine.messages import (
     TurnFailed,
 )
 from engine.overflow import shift_refused
+from engine.prefetch import Prefetch
 from engine.runner import Runner
 from engine.running import Running, unknown_state
 from engine.scheduler import Scheduler
@@ -66,7 +66,6 @@ class Service:
     def __init__(self, inbox: queue.SimpleQueue[Command | None], emit: Callable[[Event], None]) -> None:
         self._inbox = inbox
         self._emit = emit
-        self._prefetch: Restore | None = None
         self._stats_due = 0.0
         self._tidy_due = 0.0
         self._idle_since = time.monotonic()
@@ -91,7 +90,7 @@ class Service:
         running = self.running
         if running is not None and (running.scheduler.busy or running.reader.busy):
             return 0.0
-        return _RESTORE_POLL_SECONDS if self._prefetch else _IDLE_SECONDS
+        return _RESTORE_POLL_SECONDS if running and running.prefetch.busy else _IDLE_SECONDS
 
     def _drain(self, patience: float) -> bool:
         """Handles what is queued. The flag is cleared first: a Cancel that raised it is then in the queue."""
@@ -119,9 +118,7 @@ class Service:
         busy = turns or running.reader.busy
         if busy and not (running.scheduler.step() if turns else self._read_ahead(running)):
             running.scheduler.wait(_RESTORE_POLL_SECONDS)
-        if self._prefetch is not None and self._prefetch.done():
-            self._prefetch.take().release()
-            self._prefetch = None
+        running.prefetch.poll()
         if busy:
             self._idle_since = time.monotonic()
         else:
@@ -152,12 +149,15 @@ class Service:
             running.canary.check_one()
 
     def _report(self, running: Running, busy: bool) -> None:
-        for notice in running.cache.notices():
-            self._emit(EngineNotice(notice.what, notice.why, notice.next))
+        self._tell(running)
         now = time.monotonic()
         if now >= self._stats_due and (busy or self._stats_due):
             self._stats_due = now + _STATS_SECONDS if busy else 0.0
             self._emit(running.stats())
+
+    def _tell(self, running: Running) -> None:
+        for notice in running.cache.notices():
+            self._emit(EngineNotice(notice.what, notice.why, notice.next))
 
     # --- commands -----------------------------------------------------------------------------------
 
@@ -224,12 +224,8 @@ class Service:
     def _focus(self, command: Focus, running: Running) -> None:
         """The conversation's turns go first; what of it lies on disk is read before a question comes."""
         running.scheduler.focus = command.conversation
-        match = running.cache.match(command.tokens, command.shifts)
-        if match.disk_tokens and self._prefetch is None:
-            try:
-                self._prefetch = running.cache.begin_restore(match)
-            except EngineError:
-                self._prefetch = None  # no room now: the question itself will make some
+        if not running.scheduler.has_turn_of(command.conversation):  # that brings back what it needs
+            running.prefetch.begin(running.cache.match(command.tokens, command.shifts))
 
     # --- loading ------------------------------------------------------------------------------------
 
@@ -260,7 +256,8 @@ class Service:
         limits = Limits(model.handle.context, settings.prefill_chunk, model.handle.tokenizer.eog_ids)
         spec = model.handle.spec
         rotation = None if shift_refused(spec, settings.kv_type_k) else KeyRotation.of(spec, model.layout)
-        admission = Admission(cache, rates, limits.context, self._emit, rotation)
+        prefetch = Prefetch(cache)
+        admission = Admission(cache, rates, limits.context, self._emit, rotation, prefetch)
         citations = CitationLimit(model.handle.tokenizer, spec.vocabulary)
         speculation = Speculation(limits.end_tokens, limits.context, on=settings.speculation)
         scheduler = Scheduler(runner, admission, rates, limits, self._emit, citations, speculation)
@@ -268,7 +265,7 @@ class Service:
         cache.judge_by(rates.costs(scale))
         reader = DocumentReader(runner, cache, rates, limits.context, self._emit)
         canary = Canary(runner, cache, self._emit)
-        return Running(model, cache, store, rates, runner, scheduler, reader, canary, settings, scale)
+        return Running(model, cache, store, rates, runner, scheduler, prefetch, reader, canary, settings, scale)
 
     def _open_store(self, model: LoadedModel, command: LoadModel) -> KvStore | None:
         """Without a store conversations work all the same; the reader is told."""
@@ -288,11 +285,10 @@ class Service:
             return
         running.scheduler.cancel_all()
         running.reader.stop_all("the model is not loaded any more")
-        if self._prefetch is not None:
-            self._prefetch.cancel()
-            self._prefetch = None
+        running.prefetch.cancel()
         running.cache.flush()
         running.cache.close()
+        self._tell(running)
         running.cache.log.flush()
         running.rates.save()
         if running.store is not None:

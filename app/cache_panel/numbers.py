@@ -62,7 +62,7 @@ def values(report: StateReport) -> dict[str, str]:
         "In memory": count(report.tokens_memory),
         "On disk only": count(report.tokens_disk_only),
         "Must be read": missing_words(report),
-        "Not saved yet": count(report.tokens_unsaved),
+        "Not saved yet": count(report.tokens_unsaved) + (f": refused. {report.refused}" if report.refused else ""),
         "Last saved": ago(report.last_saved) if report.last_saved is not None else "never",
         "Shared": shared,
         "To rebuild": about(report.rebuild_seconds) if report.rebuild_seconds > 0 else "not measured yet",

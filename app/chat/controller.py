@@ -117,8 +117,7 @@ class ChatController(QObject):
         id, edited = self.conversation.id, self._panel.composer.editing.message
         self._panel.clear_ways()
         if edited is not None:
-            self._panel.composer.end_edit()
-            self._panel.transcript.cut_from(edited.id)
+            self.revising.begin_again(edited)
             self._stale.add(id)
             self._start(text, lambda: self._workspace.edit(id, edited.id, text))
             return

@@ -24,6 +24,7 @@ class MessageActs:
     remove: Act
     remove_moving: Act
     bring_back: Act
+    redo: Act
 
 
 def message_menu(parent: QWidget, message: Message, acts: MessageActs, is_last: bool) -> QMenu:
@@ -38,15 +39,16 @@ def message_menu(parent: QWidget, message: Message, acts: MessageActs, is_last: 
         menu.addAction("Fork from here", lambda: acts.fork(message))
         trim = menu.addAction("Remove what follows", lambda: acts.trim(message))
         trim.setEnabled(not is_last)
-    if not message.tokens.ids:
-        return menu
+    if message.tokens.ids and message.in_context:
+        menu.addSeparator()
+        menu.addAction("Remove this turn", lambda: acts.remove(message))
+        moving = menu.addAction("Remove this turn, move the rest up (approximate)", lambda: acts.remove_moving(message))
+        moving.setEnabled(not is_last)
     menu.addSeparator()
-    if not message.in_context:
-        menu.addAction("Bring back into the context", lambda: acts.bring_back(message))
-        return menu
-    menu.addAction("Remove this turn", lambda: acts.remove(message))
-    moving = menu.addAction("Remove this turn, move the rest up (approximate)", lambda: acts.remove_moving(message))
-    moving.setEnabled(not is_last)
+    left = message.tokens.ids and not message.in_context
+    undo = "Bring back into the context" if left else "Undo the last edit or removal"
+    menu.addAction(undo, lambda: acts.bring_back(message))
+    menu.addAction("Redo", lambda: acts.redo(message))
     return menu
 
 

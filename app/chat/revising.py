@@ -52,9 +52,12 @@ class Revising(QObject):
             lambda message: self.remove(message, "recompute"),
             lambda message: self.remove(message, "shift"),
             lambda _: self.bring_back(),
+            lambda _: self.redo(),
         )
+        self._edited: set[ConversationId] = set()
         panel.transcript.menu_wanted.connect(self._menu)
         panel.transcript.bring_back.connect(self.bring_back)
+        services.events.turn_done.connect(lambda event: self._asked_again(event.conversation))
         panel.composer.editor.last_wanted.connect(self.edit_last)
 
     def edit_last(self) -> None:
@@ -62,6 +65,18 @@ class Revising(QObject):
         question = self._panel.transcript.message_before()
         if question is not None:
             self._panel.composer.begin_edit(question)
+
+    def begin_again(self, edited: Message) -> None:
+        """That question is asked in other words; it and all behind it leave the screen."""
+        self._panel.composer.end_edit()
+        self._panel.transcript.cut_from(edited.id)
+        self._edited.add(edited.conversation)
+
+    def _asked_again(self, conversation: ConversationId) -> None:
+        shown = self._shown()
+        if conversation in self._edited and shown is not None and shown.id == conversation:
+            self._services.toasts.offer_undo("What stood here before your edit is put aside.", self.bring_back)
+        self._edited.discard(conversation)
 
     def fork(self, message: Message) -> None:
         workspace = self._services.workspace
@@ -75,7 +90,17 @@ class Revising(QObject):
         self._do(lambda id: workspace.revisions.remove_turn(id, message.id, way), self._revised)
 
     def bring_back(self) -> None:
-        self._do(lambda id: self._services.workspace.revisions.undo_last(id), lambda _: self.reload.emit())
+        """The last edit, removal or other answer is taken back."""
+        self._do(lambda id: self._services.workspace.revisions.undo_last(id), self._swapped)
+
+    def redo(self) -> None:
+        self._do(lambda id: self._services.workspace.revisions.redo_last(id), lambda _: self.reload.emit())
+
+    def _swapped(self, aside: int) -> None:
+        self.reload.emit()
+        if aside:
+            stood = "1 message that stood there is" if aside == 1 else f"{count(aside)} messages that stood there are"
+            self._services.toasts.say(f"{stood} put aside.", "Redo", self.redo)
 
     def _revised(self, revised: Revised) -> None:
         self.reload.emit()

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.cli.cache_names import Named, Names, names_of
+from app.cli.cache_names import Named, Names, names_of, nothing_kept
 from app.cli.cache_text import (
     Collected,
     collected_line,
@@ -44,7 +44,7 @@ def _ls(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
     found, names = tools.ls(), names_of(paths, tools)
     named = [names.of(entry.conversation) for entry in found]
     console.result({"conversations": [_entry_json(e, n) for e, n in zip(found, named, strict=True)]})
-    for line in conversation_lines(list(zip(found, named, strict=True))):
+    for line in conversation_lines(list(zip(found, named, strict=True))) or [nothing_kept(paths.kv)]:
         console.text(line)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from app.core.conversations import ConversationStore
 from app.core.errors import UserError
@@ -13,6 +15,7 @@ from app.core.kept import documents_of
 from app.core.naming import SHORT_ID, conversation_called
 from app.core.paths import Paths
 from app.core.records import Conversation
+from engine.kv.log import last_refusal
 from engine.store.tools import StoreTools
 
 Status = Literal["conversation", "in the trash", "read ahead", "imported", "deleted"]
@@ -31,6 +34,7 @@ class Names:
     """Of all states in `kept`, and of conversations of which nothing is kept."""
 
     def __init__(self, paths: Paths, kept: Iterable[str]) -> None:
+        self._kv = paths.kv
         self.present, self.trashed = _stored(paths)
         self.kept = tuple(kept)
         self._imported = imported_names(paths.cache)
@@ -62,7 +66,7 @@ class Names:
         known = [self.of(state).name for state in self.kept]
         known += [c.title for c in (*self.present, *self.trashed) if c.id not in self.kept]
         more = f" and {len(known) - MOST_NAMES:,} more" if len(known) > MOST_NAMES else ""
-        there = f"There is {', '.join(known[:MOST_NAMES])}{more}." if known else "Nothing is kept yet."
+        there = f"There is {', '.join(known[:MOST_NAMES])}{more}." if known else nothing_kept(self._kv)
         raise UserError(
             "There is no such conversation.", f"None is called {wanted!r}. {there}", "See 'pagekeep cache ls'."
         )
@@ -72,6 +76,8 @@ class Names:
         found = self.need(wanted)
         if found in self.kept:
             return found
+        if refused := last_refusal(self._kv, found):
+            raise UserError(f"Nothing is kept of {self.of(found).name!r}.", refusal_words(refused), refused["next"])
         why = "The model has read nothing for it yet, or its state was evicted or removed."
         raise UserError(f"Nothing is kept of {self.of(found).name!r}.", why, "Ask something in it; it is kept then.")
 
@@ -85,6 +91,17 @@ class Names:
         if state in self._imported:
             return Named(self._imported[state], "imported")
         return Named(state[:SHORT_ID], "deleted")
+
+
+def nothing_kept(kv: Path) -> str:
+    refused = last_refusal(kv)
+    return f"Nothing is kept. {refusal_words(refused)}" if refused else "Nothing is kept yet."
+
+
+def refusal_words(entry: Mapping[str, Any]) -> str:
+    """`Saving was refused at 2026-11-30 09:26: the disk budget is used up.`"""
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry["at"]))
+    return f"Saving was refused at {when}: {entry['why'][:1].lower()}{entry['why'][1:]}"
 
 
 def names_of(paths: Paths, tools: StoreTools) -> Names:

@@ -72,7 +72,7 @@ def conversation_lines(entries: Sequence[tuple[ConversationEntry, Named]]) -> li
         )
         for e, named in entries
     ]
-    return table([head, *rows], frozenset({3, 4, 5, 6})) if rows else ["Nothing is kept yet."]
+    return table([head, *rows], frozenset({3, 4, 5, 6})) if rows else []
 
 
 def stat_lines(stat: StoreStat, budget: int) -> list[str]:

@@ -216,7 +216,7 @@ class KvCache:
         """What the reader should know since the last call."""
         found = self.losses.notices() + (self.disk.notices() if self.disk else [])
         for notice in found:
-            self.log.add("warn", "notice", what=notice.what, why=notice.why)
+            self.log.add("warn", "notice", what=notice.what, why=notice.why, next=notice.next)
         return found
 
     def judge_by(self, costs: Costs) -> None:

@@ -151,6 +151,9 @@ class Head:
         return replace(self, conversation=conversation)
 
 
+NOT_SAVED = "Conversations are not being saved to disk at the moment."
+
+
 @dataclass(frozen=True)
 class Notice:
     """Something the reader should know; never a failure of a turn."""

@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from engine.kv.disk import NOT_SAVED
+
 LogLevel = Literal["off", "warn", "info", "debug"]
 LEVELS: tuple[LogLevel, ...] = ("off", "warn", "info", "debug")
 FILE_NAME = "operations.jsonl"
 _MOST_BYTES = 4 << 20
 _FLUSH_LINES = 64
+_LOOKED_AT = 2000  # entries
+_ABOUT_SECONDS = 60.0  # after a refusal nothing is written for a while, and nothing more is said
 
 
 class KvLog:
@@ -71,6 +75,16 @@ def read_log(folder: Path, last: int, level: LogLevel = "debug", conversation: s
         and (not conversation or conversation in (entry.get("conversation"), entry.get("source")))
     ]
     return wanted[-last:]
+
+
+def last_refusal(folder: Path, conversation: str = "") -> dict[str, Any] | None:
+    """The last entry that says that nothing could be saved; with a conversation: if it was to be saved about then."""
+    log = read_log(folder, _LOOKED_AT, "info")
+    refused = next((e for e in reversed(log) if e["operation"] == "notice" and e.get("what") == NOT_SAVED), None)
+    if refused is None or not conversation:
+        return refused
+    saves = [e["at"] for e in log if e["operation"] == "save" and e.get("conversation") == conversation]
+    return refused if saves and saves[-1] - _ABOUT_SECONDS <= refused["at"] else None
 
 
 def _entries(file: Path) -> Iterator[dict[str, Any]]:

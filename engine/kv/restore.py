@@ -146,6 +146,17 @@ class Restore:
         self._unhold()
         return sequence.num_tokens == before
 
+    def stays(self) -> bool:
+        """Everything is checked and sound, and nobody else was faster: `confirm` moves nothing of what was begun."""
+        fresh = [(node, self._fresh[id(node)]) for node in self._begun_nodes() if id(node) in self._fresh]
+        if not self.done() or self._match.unfinished or self._ticket is None:
+            return False
+        return not any(self._ticket.outcome(number) or self._cache.tree.get(node.key) for node, number in fresh)
+
+    def _begun_nodes(self) -> list[Node]:
+        pages = list(self._begun.pages) if self._begun is not None else []
+        return [*pages, self._tail] if self._tail is not None else pages
+
     def _swap_in(self, sequence: Sequence) -> None:
         pages: list[Node] = []
         for node in sequence.pages:

@@ -76,6 +76,7 @@ class KvStore:
         packer = Packer(layout, fingerprint)
         self._segments = Segments(self.folder / SEGMENTS_NAME)
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room, self._met)
+        self.refused: Callable[[], str] = lambda: self._writer.refused  # why not what was to be saved last; "": it was
         self._ways = Ways.load(self.folder / WAYS_NAME)
         self._reader = Reader(self._segments, packer, self._find_again, self._quarantine, self._saw)
         self._packer = packer

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.kv.disk import Head, Notice, StateRequest, WriteRequest
+from engine.kv.disk import NOT_SAVED, Head, Notice, StateRequest, WriteRequest
 from engine.kv.keys import Key
 from engine.store.index import Index
 from engine.store.packing import Packer
@@ -62,7 +62,8 @@ class Unpublished:
 class Writer:
     """Owns the process's segment. Every job is settled in the end: durable, or refused with `done(False)`.
 
-    Attributes: bytes_written: appended so far. `make_room(bytes, page before it)` is asked before each record, `failed`
+    Attributes: bytes_written: appended so far; refused: why what was to be saved last was not, "" if it was.
+    `make_room(bytes, page before it)` is asked before each record, `failed`
     told about errors; both on the thread.
     """
 
@@ -83,6 +84,7 @@ class Writer:
         self._segment: SegmentWriter | None = None
         self._open = Unpublished()
         self._refused_until = 0.0
+        self.refused = ""
         self._notices: deque[Notice] = deque(maxlen=50)
         self.bytes_written = 0
         self._thread = threading.Thread(target=self._run, name="kv-writer", daemon=True)
@@ -246,6 +248,7 @@ class Writer:
             if isinstance(error, OSError):
                 self._retire()
         else:
+            self.refused = ""
             self._settle(batch.jobs, True)
 
     def _is_superseded(self, job: Job) -> bool:
@@ -268,8 +271,10 @@ class Writer:
 
     def _refuse(self, jobs: list[Job], error: Exception) -> None:
         self._failed(error)
+        notice = _notice(error)
+        self.refused = notice.why
         if time.monotonic() >= self._refused_until:
-            self._notices.append(_notice(error))
+            self._notices.append(notice)
         self._refused_until = time.monotonic() + _RETRY_SECONDS
         self._settle(jobs, False)
 
@@ -286,7 +291,7 @@ def _notice(error: Exception) -> Notice:
     full = isinstance(error, OSError) and error.errno in _FULL
     full = full or (isinstance(error, sqlite3.Error) and "full" in str(error))
     return Notice(
-        "Conversations are not being saved to disk at the moment.",
+        NOT_SAVED,
         "The disk is full, or the disk budget is used up." if full else f"Writing failed: {error}.",
         "They go on from memory; saving is tried again. Free some space, or raise the disk budget."
         if full

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from app.core.conversations import ConversationStore
+from app.core.paths import Paths
 from assets import sample_pdf
+from engine.kv.disk import NOT_SAVED
+from engine.kv.log import KvLog
 from engine.messages import Tokens
 from tests.rag import pdf_files
 
@@ -141,3 +144,19 @@ def test_instructions_are_set_shown_and_removed(pagekeep) -> None:
     told = pagekeep("chat", "instruct", "X", "Answer in German.", "--json").json["instructions"]
     assert told == "Answer in German." == pagekeep("chat", "instruct", "X").out.strip()
     assert pagekeep("chat", "instruct", "X", "", "--json").json["instructions"] == ""
+
+
+def test_saving_that_was_refused_is_told_where_nothing_is_kept(pagekeep) -> None:
+    with store_of(pagekeep) as store:
+        talk = store.create("X").id
+    assert "read nothing for it yet" in pagekeep("cache", "show", "X", "--json").error["why"]
+    assert pagekeep("cache", "ls").out.strip() == "Nothing is kept yet."
+    log = KvLog(Paths.below(pagekeep.home).kv)
+    log.add("info", "save", conversation=talk, tokens=100, bytes=1000)
+    log.add("warn", "notice", what=NOT_SAVED, why="The disk is full.", next="Free some space.")
+    log.flush()
+    told = pagekeep("cache", "show", "X", "--json").error
+    assert "Saving was refused at 20" in told["why"]
+    assert told["why"].endswith("the disk is full.")
+    assert told["next"] == "Free some space."
+    assert "Nothing is kept. Saving was refused" in pagekeep("cache", "ls").out

@@ -116,6 +116,13 @@ def test_edit_by_the_keyboard_replaces_what_follows(driver: Driver, qtbot: QtBot
     assert [v.message.text for v in window.chat.transcript._views][::2] == ["Name a river.", "Is it deep?"]
     difference = driver.done[-1].report.difference
     assert (difference.expected, difference.found) == (" long", " deep")
+    toasts = driver.desktop.toasts
+    driver.until(lambda: "put aside" in toasts._text.text(), "the old one is not offered", 5)
+    toasts._action.click()
+    driver.until(lambda: [m.text for m in messages(driver)][2] == "Is it long?", "undo did nothing", 10)
+    driver.until(lambda: toasts._action.text() == "Redo", "no redo", 5)
+    menu_of(driver, 0)["Redo"].trigger()
+    driver.until(lambda: [m.text for m in messages(driver)][2] == "Is it deep?", "redo did nothing", 10)
 
 
 def test_fork_trim_and_remove_from_the_menu(driver: Driver) -> None:

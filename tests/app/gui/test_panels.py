@@ -64,6 +64,9 @@ def test_cache_numbers() -> None:
     assert shown["Must be read"] == "1,000"
     assert shown["Shared"] == "90.0 MB with 1 other conversation"
     assert shown["Last saved"] == "never"
+    assert shown["Not saved yet"] == "12"
+    refused = replace(STATE, refused="The disk is full.")
+    assert values(refused)["Not saved yet"] == "12: refused. The disk is full."
     assert headline(STATE) == "1,000 tokens must be read on return, ~5 s."
     kept = replace(STATE, tokens_memory=10_000, tokens_disk_only=0)
     assert headline(kept) == "Everything is in memory. Nothing will be read again."

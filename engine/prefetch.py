@@ -1,0 +1,56 @@
+"""What the conversation that the reader looks at has on disk comes back before a question does.
+
+One restore at a time, which a question that needs the same takes over: nothing is read twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.errors import EngineError
+from engine.kv.cache import KvCache
+from engine.kv.match import PrefixMatch
+from engine.kv.restore import Restore
+
+
+class Prefetch:
+    """Engine thread only."""
+
+    def __init__(self, cache: KvCache) -> None:
+        self._cache = cache
+        self._restore: Restore | None = None
+        self._match: PrefixMatch | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self._restore is not None
+
+    def begin(self, match: PrefixMatch) -> None:
+        if self._restore is not None or not match.disk_tokens:
+            return
+        try:
+            self._restore, self._match = self._cache.begin_restore(match), match
+        except EngineError:
+            self._restore = None  # no room now: the question itself will make some
+
+    def poll(self) -> None:
+        """What has been read is there for whoever asks."""
+        if self._restore is not None and self._restore.done():
+            restore, self._restore = self._restore, None
+            restore.take().release()
+
+    def taken_over(self, match: PrefixMatch) -> Restore | None:
+        """The restore in progress, now the caller's, where it brings just what the match wants; else None."""
+        restore, own = self._restore, self._match
+        if restore is None or own is None or own.salts or match.salts or match.tokens != own.tokens:
+            return None
+        wanted = slice(0, match.tokens)
+        if not all(np.array_equal(a[wanted], b[wanted]) for a, b in ((own.ids, match.ids), (own.roles, match.roles))):
+            return None
+        self._restore = None
+        return restore
+
+    def cancel(self) -> None:
+        if self._restore is not None:
+            self._restore.cancel()
+            self._restore = None
