@@ -12,6 +12,7 @@ from app.cli.session import Session, open_session
 from app.core.errors import UserError
 from app.core.naming import SHORT_ID, check_free
 from app.core.records import Conversation, Message
+from app.core.steady import Unsteady
 
 if TYPE_CHECKING:
     from app.core.revisions import Revised
@@ -96,7 +97,10 @@ def _instruct(session: Session, console: Console, options: Namespace) -> None:
     """Without a text: those that hold."""
     conversation = _named(session, options.conversation)
     if options.text is not None:
-        conversation = session.workspace.chats.set_instructions(conversation.id, options.text)
+        try:
+            conversation = session.workspace.chats.set_instructions(conversation.id, options.text, options.anyway)
+        except Unsteady as error:
+            raise UserError(error.what, error.why, f"{error.next} That is: --anyway") from error
     console.result({"id": conversation.id, "instructions": conversation.instructions})
     console.text(conversation.instructions or f"“{conversation.title}” has no instructions.")
 

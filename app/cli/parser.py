@@ -143,6 +143,7 @@ def _add_chat(commands: Commands) -> None:
         action.add_argument("conversation", metavar="NAME", help="its title or id")
     made["rename"].add_argument("name", metavar="NEW", help="the new name")
     made["instruct"].add_argument("text", nargs="?", metavar="TEXT", help="'' removes them; without it they are shown")
+    made["instruct"].add_argument("--anyway", action="store_true", help="keep what looks like a clock or a random id")
     made["fork"].add_argument("--name", metavar="NAME", help="of the copy")
     for name in ("fork", "trim", "remove"):
         wanted = name != "fork"

@@ -65,9 +65,13 @@ class Chats:
         """Where its questions look from now on; None: all its documents."""
         return self._changed(self._store().set_scope(conversation, scope))
 
-    def set_instructions(self, conversation: ConversationId, instructions: str) -> Conversation:
-        """What the model is told from the next question on. Raises UserError for a clock or a random id in it."""
-        check_steady(instructions)
+    def set_instructions(
+        self, conversation: ConversationId, instructions: str, anyway: bool = False
+    ) -> Conversation:
+        """What the model is told from the next question on. Raises Unsteady for what looks like a clock or a random id,
+        unless it is wanted `anyway`."""
+        if not anyway:
+            check_steady(instructions)
         return self._changed(self._store().set_instructions(conversation, instructions))
 
     def trash(self, conversation: ConversationId) -> Conversation:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 
-from app.core.errors import UserError
 from app.core.records import Conversation
-from app.core.steady import check_steady
+from app.core.steady import Unsteady, check_steady
 from app.services import Services
 
 EXPORTS = ("Markdown (*.md)", "Markdown with reasoning (*.md)")
@@ -24,22 +23,30 @@ def edit_instructions(
     text = _asked_instructions(parent, conversation.instructions)
     if text is not None and text != conversation.instructions:
         workspace, id = services.workspace, conversation.id
-        services.tasks.write(lambda: workspace.chats.set_instructions(id, text), changed)
+        services.tasks.write(lambda: workspace.chats.set_instructions(id, text, anyway=True), changed)
 
 
 def _asked_instructions(parent: QWidget, text: str) -> str | None:
-    """None: the reader thought better of it. What cannot be taken stays in the field, with the reason above it."""
-    told = ""
+    """None: the reader thought better of it. What looks like a clock is kept if the reader says so."""
     while True:
-        text, accepted = QInputDialog.getMultiLineText(parent, "Instructions", f"{told}{INSTRUCTIONS}", text)
+        text, accepted = QInputDialog.getMultiLineText(parent, "Instructions", INSTRUCTIONS, text)
         if not accepted:
             return None
         try:
             check_steady(text)
-        except UserError as error:
-            told = f"{error.what} {error.why}\n{error.next}\n\n"
-        else:
-            return text.strip()
+        except Unsteady as error:
+            if not _kept_anyway(parent, error):
+                continue
+        return text.strip()
+
+
+def _kept_anyway(parent: QWidget, error: Unsteady) -> bool:
+    asked = QMessageBox(QMessageBox.Icon.Warning, "Instructions", error.what, parent=parent)
+    asked.setInformativeText(f"{error.why}\n{error.next}")
+    asked.addButton("Edit", QMessageBox.ButtonRole.RejectRole)
+    keep = asked.addButton("Keep it anyway", QMessageBox.ButtonRole.AcceptRole)
+    asked.exec()
+    return asked.clickedButton() is keep
 
 
 def export(parent: QWidget, services: Services, conversation: Conversation) -> None:

@@ -141,6 +141,9 @@ def test_instructions_are_set_shown_and_removed(pagekeep) -> None:
         store.create("X")
     assert "no instructions" in pagekeep("chat", "instruct", "X").out
     assert "a clock" in pagekeep("chat", "instruct", "X", "Today is 30 November 2026.", "--json").error["what"]
+    odd = "The part 1764480542 is a valve."
+    assert "--anyway" in pagekeep("chat", "instruct", "X", odd, "--json").error["next"]
+    assert pagekeep("chat", "instruct", "X", odd, "--anyway", "--json").json["instructions"] == odd
     told = pagekeep("chat", "instruct", "X", "Answer in German.", "--json").json["instructions"]
     assert told == "Answer in German." == pagekeep("chat", "instruct", "X").out.strip()
     assert pagekeep("chat", "instruct", "X", "", "--json").json["instructions"] == ""

@@ -17,6 +17,12 @@ from app.core.steady import check_steady
         ("Started on $(date +%s)", "$(date +%s)"),
         ("Use {{ strftime_now('%d %b') }}", "strftime_now"),
         ("Asked at 1764480542.", "1764480542"),
+        ("It is 14:05 now.", "It is 14:05"),
+        ("Remember: it's 2:05 pm in Bonn.", "it's 2:05 pm"),
+        ("Now: 14:05. Answer briefly.", "Now: 14:05"),
+        ("Right now it is 9 am.", "it is 9 am"),
+        ("Es ist jetzt 14:05 Uhr.", "Es ist jetzt 14:05"),
+        ("As of now (2026-11-30) nothing has changed.", "now (2026-11-30"),
     ],
 )
 def test_clocks_are_refused(text: str, found: str) -> None:
@@ -42,6 +48,9 @@ def test_random_ids_are_refused(text: str) -> None:
         "Amounts over 1,500,000,000 euros count, 1500 do not; call 0123456789.",
         "Say when a date or time is not given. Use {braces} and <tags> as they are.",
         "Explain the current date format of chapter 3.",
+        "We open at 14:05 and close at 18:00; it is open from 9:30 to 17:00.",
+        "The train of 14:05 is late. It is a story of 1984, and now for chapter 3.",
+        "Cite ISBN 1566199094 and ISBN-13: 978-1-56619-909-4.",
         "Defaced facades and effaced decades are words.",
     ],
 )
