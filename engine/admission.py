@@ -104,6 +104,8 @@ class Admission:
         if self._cache.losses.sound(turn.kv):
             return whole
         turn.phase = Phase.PREFILL
+        if match is not None and turn.kv.num_tokens < turn.reused.total:  # what was lost is computed after all
+            self._account(turn, match, "damaged", turn.kv.num_tokens)
         return False
 
     def _confirm(self, turn: Turn) -> bool:
@@ -113,7 +115,7 @@ class Admission:
         whole = restore.confirm()
         turn.bytes_read = restore.bytes_read
         turn.clock.checked(restore.ended * 1e3)
-        self._rates.saw_restore(restore.bytes_read, restore.seconds * 1e3)
+        self._rates.saw_restore(restore.bytes_read, restore.seconds, restore.ended)
         return whole
 
     def _publish(self) -> None:
@@ -221,7 +223,7 @@ class Admission:
         before, turn.behind = turn.kv.num_tokens, None
         behind.extend(turn.kv)
         turn.bytes_read += behind.bytes_read
-        self._rates.saw_restore(behind.bytes_read, behind.seconds * 1e3)
+        self._rates.saw_restore(behind.bytes_read, behind.seconds, behind.ended)
         turn.kv.bytes_read = turn.bytes_read
         assert turn.match is not None
         reused = turn.reused.total + max(0, turn.kv.num_tokens - before)  # what is before it was computed

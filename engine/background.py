@@ -133,6 +133,7 @@ class DocumentReader:
         done = self._runner.step([RowRun(sequence, ids, roles, start)]).completed
         if not done or not self._cache.losses.sound(sequence):
             return
+        self._rates.saw_step()
         job.milliseconds += now_ms() - began
         self._rates.saw_prefill(len(ids), now_ms() - began)
         before = sequence.bytes_queued

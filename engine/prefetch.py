@@ -11,13 +11,15 @@ from engine.errors import EngineError
 from engine.kv.cache import KvCache
 from engine.kv.match import PrefixMatch
 from engine.kv.restore import Restore
+from engine.timings import Rates
 
 
 class Prefetch:
     """Engine thread only."""
 
-    def __init__(self, cache: KvCache) -> None:
+    def __init__(self, cache: KvCache, rates: Rates) -> None:
         self._cache = cache
+        self._rates = rates
         self._restore: Restore | None = None
         self._match: PrefixMatch | None = None
 
@@ -38,6 +40,7 @@ class Prefetch:
         if self._restore is not None and self._restore.done():
             restore, self._restore = self._restore, None
             restore.take().release()
+            self._rates.saw_restore(restore.bytes_read, restore.seconds, restore.ended)
 
     def taken_over(self, match: PrefixMatch) -> Restore | None:
         """The restore in progress, now the caller's, where it brings just what the match wants; else None."""

@@ -115,6 +115,7 @@ class Scheduler:
         if not runs:
             return sampled
         result, spent = self._parking.run(runs, beside=self.running > len(runs))
+        self._rates.saw_step()
         if result.completed:
             self._account(runs, spent)
             sound = {id(turn) for turn, _ in runs if self._admission.sound(turn)}

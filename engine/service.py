@@ -256,7 +256,7 @@ class Service:
         limits = Limits(model.handle.context, settings.prefill_chunk, model.handle.tokenizer.eog_ids)
         spec = model.handle.spec
         rotation = None if shift_refused(spec, settings.kv_type_k) else KeyRotation.of(spec, model.layout)
-        prefetch = Prefetch(cache)
+        prefetch = Prefetch(cache, rates)
         admission = Admission(cache, rates, limits.context, self._emit, rotation, prefetch)
         citations = CitationLimit(model.handle.tokenizer, spec.vocabulary)
         speculation = Speculation(limits.end_tokens, limits.context, on=settings.speculation)

@@ -27,6 +27,7 @@ class Rates:
     prefill: float = 0.0
     decode: float = 0.0
     read: float = 0.0  # bytes per second of verified restores
+    _stepped: float = field(default=0.0, repr=False)
 
     @staticmethod
     def load(path: Path | None) -> Rates:
@@ -56,10 +57,18 @@ class Rates:
         if tokens > 0 and ms > 0:
             self.decode = _mean(self.decode, tokens * 1e3 / ms)
 
-    def saw_restore(self, size: int, ms: float) -> None:
-        """Small reads are left out: they measure the way to the I/O threads and back."""
-        if size >= _SMALLEST_READ and ms > 0:
-            self.read = _mean(self.read, size * 1e3 / ms)
+    def saw_step(self) -> None:
+        """A step, or a piece of one, has just ended."""
+        self._stepped = now_ms()
+
+    def saw_restore(self, size: int, seconds: float, ended: float) -> None:
+        """It ended at that moment (time.perf_counter). Small reads are left out: they measure the way to the I/O threads
+        and back. Beside a step, which has the processors, a read is no slower than it seems, but may be faster."""
+        if size < _SMALLEST_READ or seconds <= 0:
+            return
+        rate, alone = size / seconds, self._stepped <= (ended - seconds) * 1e3
+        if alone or rate > self.read:
+            self.read = _mean(self.read, rate)
 
     def restore_ms(self, size: int) -> float:
         return size * 1e3 / self.read if self.read else 0.0
