@@ -62,7 +62,7 @@ class Rates:
         self._stepped = now_ms()
 
     def saw_restore(self, size: int, seconds: float, ended: float) -> None:
-        """It ended at that moment (time.perf_counter). Small reads are left out: they measure the way to the I/O threads
+        """It ended at that moment (perf_counter). Small reads are left out: they measure the way to the I/O threads
         and back. Beside a step, which has the processors, a read is no slower than it seems, but may be faster."""
         if size < _SMALLEST_READ or seconds <= 0:
             return
