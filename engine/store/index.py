@@ -44,7 +44,13 @@ _RECORD = (
     f"SELECT {_COLUMNS} FROM records JOIN segments ON segments.id = segment WHERE model = ? AND key = ? AND kind < 2 "
     "ORDER BY grp"
 )
+# Of a layout with one layer group: what is not known already, and no strings that can be shared: first touch of memory
+# is what a long prefix costs most.
 _FOLLOWING = (
+    "SELECT key, kind, start, tokens, numerics, segment, offset, length, payload FROM records WHERE +model = ? AND "
+    "seq >= (SELECT min(seq) FROM records WHERE model = ? AND key = ?) AND kind < 2 ORDER BY seq LIMIT ?"
+)
+_FOLLOWING_TOGETHER = (
     f"SELECT {_COLUMNS} FROM records CROSS JOIN segments ON segments.id = segment WHERE +model = ? AND seq >= "
     "(SELECT min(seq) FROM records WHERE model = ? AND key = ?) AND kind < 2 ORDER BY seq LIMIT ?"
 )
@@ -76,6 +82,7 @@ class Index:
         self._writer = connect(path)
         self._parents: dict[bytes, bytes] = {}  # of all keys; only bytes, so that 100,000 load in a tenth of a second
         self._records: dict[bytes, DiskRecord] = {}  # those that were asked for
+        self._names: dict[int, str] = {}  # of segments, by number
         self._heads: dict[str, Head] = {}
         self._version, self._last, self._removed = -1, 0, 0
         self._name, self._types = name, kv_types_in(layout)
@@ -91,10 +98,8 @@ class Index:
 
     def find(self, key: Key) -> DiskRecord | None:
         """The record if all layer groups that it must have are there."""
-        if key not in self._parents:
-            return None
         record = self._records.get(key)
-        if record is None:
+        if record is None and key in self._parents:
             with self._lock:  # until it is kept: older rows must not replace what a refresh takes over meanwhile
                 self._read_on(key)
                 record = self._records.get(key)
@@ -107,16 +112,27 @@ class Index:
     def _read_on(self, key: Key) -> None:
         """Reads the row and those written after it: pages of a prefix were mostly written one after another. The caller
         holds the lock."""
-        query = _FOLLOWING if self._groups.needed == self._groups.all else _FOLLOWING_APART
-        rows = self._reader.execute(query, (self.model, self.model, key, _ROWS)).fetchall()
+        values = self.model, self.model, key, _ROWS
         if self._groups.all == 1:
-            parents, known = self._parents, self._records
-            known.update({row[0]: _single(row) for row in rows if row[0] in parents and row[0] not in known})
+            self._take_in(self._reader.execute(_FOLLOWING, values).fetchall())
             return
+        query = _FOLLOWING_TOGETHER if self._groups.needed == self._groups.all else _FOLLOWING_APART
+        rows = self._reader.execute(query, values).fetchall()
         for found, group in itertools.groupby(rows, key=lambda row: row[0]):
             record = self._record(list(group))
             if record is not None and found in self._parents and found not in self._records:
                 self._records[found] = record
+
+    def _take_in(self, rows: list[Row]) -> None:
+        parents, known, make, a_tail = self._parents, self._records, tuple.__new__, int(Kind.TAIL)
+        if any(row[5] not in self._names for row in rows):
+            self._names = dict(self._reader.execute("SELECT id, name FROM segments"))
+        for key, kind, start, tokens, numerics, segment, offset, length, payload in rows:
+            parent, name = parents.get(key), self._names.get(segment)
+            if parent is not None and name is not None and key not in known:
+                parts = (make(Location, (name, offset, length, payload)),)
+                label = sys.intern(numerics)
+                known[key] = make(DiskRecord, (key, parent, kind == a_tail, start, tokens, label, parts))
 
     def _record(self, rows: list[Row]) -> DiskRecord | None:
         """From the rows of a key's layer groups; None if one is missing that must be there."""
@@ -264,13 +280,6 @@ class Index:
         """Notes that the record was used now; eviction lets that count for the pages before it too."""
         with self._write_lock, transaction(self._writer) as db:
             db.execute("UPDATE records SET used = ? WHERE model = ? AND key = ?", (time.time(), self.model, key))
-
-
-def _single(row: Row) -> DiskRecord:
-    """Of a layout with one layer group."""
-    key, parent, kind, start, tokens, numerics, segment, offset, length, payload, _ = row
-    place = Location(segment, offset, length, payload)
-    return DiskRecord(Key(key), Key(parent), kind == Kind.TAIL, start, tokens, numerics, (place,))
 
 
 def _model_id(db: sqlite3.Connection, fingerprint: bytes, name: str, layout: str) -> int:
