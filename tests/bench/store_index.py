@@ -215,14 +215,14 @@ def serve(cache: KvCache, layout: PageLayout, count: int, ticks: Ticks, stop: th
 
 def collect_here(store: KvStore) -> Callable[[], bool]:
     """Eviction's way, on the thread that writes."""
-    done = threading.Event()
-    store._budget = 1
+    done, budget = threading.Event(), store._budget
+    store._budget = store.stat().bytes * 7 // 10
 
     def work() -> None:
-        store._collect_to(store.stat().bytes * 6 // 10)
+        store._make_room(0, None)
+        store._budget = budget
         done.set()
 
-    store._budget = 20 << 30
     store._writer.submit(Job(task=work))
     return done.is_set
 
