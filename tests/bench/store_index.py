@@ -184,7 +184,7 @@ def compaction_figures(folder: Path, size: int, other_process: bool, qt: bool) -
     for worker in workers:
         worker.start()
     started = time.perf_counter()
-    done = collect_elsewhere(folder) if other_process else collect_here(store)
+    done = collect_elsewhere(folder, before * 7 // 10) if other_process else collect_here(store)
     (watch_qt if qt else watch)(done, ticks)
     spent = time.perf_counter() - started
     stop.set()
@@ -227,12 +227,14 @@ def collect_here(store: KvStore) -> Callable[[], bool]:
     return done.is_set
 
 
-def collect_elsewhere(folder: Path) -> Callable[[], bool]:
+def collect_elsewhere(folder: Path, budget: int) -> Callable[[], bool]:
     source = (
         "import sys; from pathlib import Path; from engine.store.tools import StoreTools\n"
-        "with StoreTools(Path(sys.argv[1])) as tools: print(tools.gc(20 << 30))"
+        "with StoreTools(Path(sys.argv[1])) as tools: tools.gc(int(sys.argv[2]))"
     )
-    process = subprocess.Popen([sys.executable, "-c", source, str(folder)], env=os.environ | {"PYTHONPATH": str(ROOT)})
+    process = subprocess.Popen(
+        [sys.executable, "-c", source, str(folder), str(budget)], env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
     return lambda: process.poll() is not None
 
 
