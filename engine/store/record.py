@@ -18,6 +18,7 @@ VERSION = 1
 BLOCK = 4096  # records start at multiples of this; so do the payloads of pages
 SUM_BYTES = 16
 SMALL_ALIGNMENT = 64
+STRETCH = 2 << 20  # of a segment: as much as one entry maps
 _LAYER_BYTES = SUM_BYTES + 8
 MAX_HEADER = 1 << 20
 NO_KEY = Key(bytes(16))

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +30,10 @@ from engine.store.record import BLOCK, SHIFTED
 from engine.store.recovery import Recovered, is_damage, mark_damaged, repair
 from engine.store.segments import Segments
 from engine.store.states import read_state
-from engine.store.ways import NAME as WAYS_NAME
-from engine.store.ways import Ways
+from engine.store.ways import FILE, Ways
 from engine.store.writer import Job, Writer
 
+P = ParamSpec("P")
 T = TypeVar("T")
 INDEX_NAME = "index.sqlite"
 SEGMENTS_NAME = "segments"
@@ -77,7 +77,7 @@ class KvStore:
         self._segments = Segments(self.folder / SEGMENTS_NAME)
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room, self._met)
         self.refused: Callable[[], str] = lambda: self._writer.refused  # why not what was to be saved last; "": it was
-        self._ways = Ways.load(self.folder / WAYS_NAME)
+        self._ways = Ways.load(self.folder / FILE)
         self._reader = Reader(self._segments, packer, self._find_again, self._quarantine, self._saw)
         self._packer = packer
         if self.recovered.rebuilt:
@@ -107,11 +107,7 @@ class KvStore:
         return self._safely(self._index.refresh, False)
 
     def find(self, key: Key) -> DiskRecord | None:
-        try:  # as _safely does, hundreds of times in a row
-            return self._index.find(key)
-        except sqlite3.Error as error:
-            self._met(error)
-            return None
+        return self._safely(self._index.find, None, key)
 
     def parent(self, key: Key) -> Key | None:
         return self._index.parent(key)
@@ -240,10 +236,10 @@ class KvStore:
             )
         )
 
-    def _safely(self, ask: Callable[[], T], otherwise: T) -> T:
+    def _safely(self, ask: Callable[P, T], otherwise: T, *values: P.args, **named: P.kwargs) -> T:
         """A look-up in an index that was damaged under us counts as a miss; the next start makes it anew."""
         try:
-            return ask()
+            return ask(*values, **named)
         except sqlite3.Error as error:
             self._met(error)
             return otherwise

@@ -10,7 +10,7 @@ from pathlib import Path
 _SMALLEST = 8 << 20  # smaller restores measure the way to the threads and back
 _AGAIN = 16  # restores after which the slower way gets another try
 _TRIAL = 32 << 20  # on one that is no larger: reading 184 MB into fresh memory took 450 ms where mapping took 15
-NAME = "ways.json"
+FILE = "ways.json"
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from engine.kv.sequence import Sequence
-from engine.store.mapping import can_map
-from engine.store.segment import STRETCH, SegmentWriter, scan
+from engine.store.mapping import can_map, gather, populate
+from engine.store.record import BLOCK, STRETCH, Kind, RecordHeader
+from engine.store.segment import SegmentWriter, scan
 from engine.store.ways import Ways
 from tests.engine.kv.small import append, check_rows
 from tests.engine.store.opened import Opened, restore, tokens_of
@@ -161,3 +163,49 @@ def test_the_faster_way_is_chosen_and_the_other_tried_at_times(tmp_path: Path) -
     assert Ways.load(tmp_path / "ways.json").mapped == size / 0.02
     (tmp_path / "ways.json").write_text("{")
     assert Ways.load(tmp_path / "ways.json").mapped == 0.0
+
+
+def _huge(path: Path) -> int:
+    """Bytes of the file's first stretch that one entry maps once it is populated."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), STRETCH, prot=mmap.PROT_READ) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        view = np.frombuffer(memory, np.uint8)
+        populate(view)
+        del view
+        maps = Path("/proc/self/smaps").read_text()
+    own = maps[maps.index(str(path)) :]
+    return int(own.split("FilePmdMapped:")[1].split()[0]) << 10
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+def test_a_stretch_written_in_parts_becomes_one_piece(tmp_path: Path) -> None:
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    data = np.random.default_rng(5).integers(0, 256, STRETCH, np.uint8).tobytes()
+    for path, sizes in ((whole, [STRETCH]), (parted, [BLOCK, 700 << 10, 300 << 10, STRETCH])):
+        with path.open("wb", buffering=0) as file:
+            done = 0
+            for size in sizes:
+                done += file.write(data[done : done + size])
+                os.fsync(file.fileno())
+    if _huge(whole) < STRETCH:
+        pytest.skip("this file system keeps no pieces of 2 MB")
+    assert _huge(parted) < STRETCH
+    gather(parted, [0])
+    assert _huge(parted) == STRETCH
+    assert parted.read_bytes() == data
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+def test_stretches_are_gathered_once_they_are_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[list[int]] = []
+    monkeypatch.setattr("engine.store.segment.gather", lambda path, offsets: told.append(list(offsets)))
+    writer = SegmentWriter(tmp_path)
+    header, body = RecordHeader(Kind.PAGE, bytes(32), payload_bytes=700 << 10), np.zeros(700 << 10, np.uint8)
+    for _ in range(6):
+        writer.append(header, [body])
+        writer.sync()
+    for _ in range(4):
+        writer.append(header, [body])
+    writer.sync()
+    writer.close()
+    assert told == [[], [], [0], [], [], [STRETCH], [2 * STRETCH]]
