@@ -18,10 +18,15 @@ def match_expression(query: str, language: str = "") -> str:
     Args:
         language: of the documents, where their words were stemmed before they were indexed (`rag.languages`).
     """
+    return " OR ".join(telling_terms(query, language))
+
+
+def telling_terms(query: str, language: str = "") -> list[str]:
+    """The terms of `match_expression`, each an expression by itself."""
     terms = list(dict.fromkeys(TERM.findall(unicodedata.normalize("NFC", query))))
     without = stop_words(language)
     telling = [term for term in terms if term.casefold() not in without] or terms
-    return " OR ".join(quoted(term) for term in dict.fromkeys(map(Stemmer(language), telling)))
+    return [quoted(term) for term in dict.fromkeys(map(Stemmer(language), telling))]
 
 
 def part_expression(query: str) -> str:

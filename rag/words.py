@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rag.expressions import match_expression, part_expression
+from rag.expressions import part_expression, telling_terms
 from rag.index.database import Database
 from rag.types import Document, DocumentId
 
@@ -55,9 +55,11 @@ IN_PAGES = (
 
 @dataclass(frozen=True)
 class WordScores:
-    """BM25 of pages, of each page's best window, of single windows (by row id), of pages in the trigram index."""
+    """BM25 of pages, of each page's best window, of single windows (by row id), of pages in the trigram index.
+    `terms`: how many of the query's words a page has, if it has two."""
 
     pages: Scores
+    terms: Scores
     best_windows: Scores
     windows: Mapping[int, float]
     parts: Scores
@@ -66,16 +68,19 @@ class WordScores:
 def word_scores(db: Database, query: str, searched: Searched, heading: float) -> WordScores:
     """Scores of everything the query's words are in. `heading`: weight of the headings above a window."""
     pages: dict[PageKey, float] = {}
+    terms: dict[PageKey, float] = {}
     best: dict[PageKey, float] = {}
     by_window: dict[int, float] = {}
     for language, part in searched.by_language().items():
-        expression = match_expression(query, language)
+        telling = telling_terms(query, language)
+        expression = " OR ".join(telling)
         kind = "stems" if language else "words"
         pages |= _pages(db, f"page_{kind}", expression, part)
+        terms |= _terms(db, f"page_{kind}", telling, part)
         for window, key, score in _windows(db, f"window_{kind}", expression, part, heading):
             best.setdefault(key, score)
             by_window[window] = score
-    return WordScores(pages, best, by_window, _pages(db, "page_parts", part_expression(query), searched))
+    return WordScores(pages, terms, best, by_window, _pages(db, "page_parts", part_expression(query), searched))
 
 
 def _pages(db: Database, table: str, expression: str, searched: Searched) -> dict[PageKey, float]:
@@ -87,6 +92,17 @@ def _pages(db: Database, table: str, expression: str, searched: Searched) -> dic
         (expression, *searched.values(), FOUND_ROWS),
     )
     return {(document, page): score for document, page, score in rows}
+
+
+def _terms(db: Database, table: str, terms: Sequence[str], searched: Searched) -> dict[PageKey, float]:
+    """Of the pages with at least two of the terms, how many they have."""
+    rows = db.tuples(
+        "SELECT document_id, page_index, number FROM (SELECT page.rowid AS id, count(*) AS number"
+        f" FROM json_each(?) AS term JOIN {table} AS page ON page.{table} MATCH term.value"
+        f" GROUP BY page.rowid HAVING number > 1) JOIN pages USING (id) WHERE {searched.condition}",
+        (json.dumps(terms), *searched.values()),
+    )
+    return {(document, page): float(number) for document, page, number in rows}
 
 
 def _windows(

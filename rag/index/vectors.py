@@ -21,43 +21,40 @@ from rag.protocols import Vectors
 from rag.types import DocumentId
 
 Matrix = npt.NDArray[np.float16]
+Pages = npt.NDArray[np.int64]
 BLOCK_ROWS = 8192  # converted to float32 at a time: 12 MB at 384 dimensions
+TOGETHER = 3  # windows that speak for a page
 KEPT_BYTES = 200_000_000  # of vectors kept in float32: converting takes ten times as long as the product
 
 
 @dataclass(frozen=True)
-class WindowPlaces:
-    """Page and passage (its position in the document) of each window: int64 [rows]; and per passage the length
-    of the sum of its windows' vectors: float32 [passages]."""
-
-    pages: npt.NDArray[np.int64]
-    passages: npt.NDArray[np.int64]
-    lengths: Vectors
-
-
-@dataclass(frozen=True)
 class DocumentScores:
-    """`windows`: cosine of each window with a query, float32 [rows]."""
+    """`windows`: cosine of each window with a query, float32 [rows]; `pages`: where each is, int64 [rows]."""
 
     windows: Vectors
-    places: WindowPlaces
+    pages: Pages
 
     def best_windows(self) -> dict[int, float]:
         """Per page the cosine of its nearest window."""
-        return best_of(self.places.pages, self.windows)
+        best = _best(self.pages, self.windows)
+        return {int(page): float(best[page]) for page in np.flatnonzero(np.isfinite(best))}
 
-    def best_passages(self) -> dict[int, float]:
-        """Per page the cosine of its nearest passage, whose vector is the sum of its windows'."""
-        places = self.places
-        cosines = np.bincount(places.passages, self.windows) / np.maximum(places.lengths, 1e-6)
-        return best_of(places.pages, cosines[places.passages].astype(np.float32))
+    def together(self) -> dict[int, float]:
+        """Per page the cosines of its TOGETHER nearest windows added, each for half of the one before."""
+        left = self.windows.copy()
+        total = np.zeros(int(self.pages.max()) + 1, np.float32)
+        for rank in range(TOGETHER):
+            best = _best(self.pages, left)
+            total += np.where(np.isfinite(best), best, 0) * 0.5**rank
+            left[left == best[self.pages]] = -np.inf
+        return {int(page): float(total[page]) for page in np.unique(self.pages)}
 
 
-def best_of(keys: npt.NDArray[np.int64], values: Vectors) -> dict[int, float]:
-    """The highest value of each key."""
-    best = np.full(int(keys.max()) + 1, -np.inf, np.float32)
-    np.maximum.at(best, keys, values)
-    return {int(key): float(best[key]) for key in np.flatnonzero(np.isfinite(best))}
+def _best(pages: Pages, values: Vectors) -> Vectors:
+    """The highest value of each page, from page 0 on."""
+    best = np.full(int(pages.max()) + 1, -np.inf, np.float32)
+    np.maximum.at(best, pages, values)
+    return best
 
 
 def blocks(matrix: Matrix) -> Iterator[tuple[int, Vectors]]:
@@ -66,19 +63,9 @@ def blocks(matrix: Matrix) -> Iterator[tuple[int, Vectors]]:
         yield first, matrix[first : first + BLOCK_ROWS].astype(np.float32)
 
 
-def passage_lengths(matrix: Matrix, passages: npt.NDArray[np.int64]) -> Vectors:
-    """Length of the sum of each passage's rows; `passages` [rows] is ascending."""
-    sums = np.zeros((int(passages[-1]) + 1, matrix.shape[1]), np.float32)
-    for first, block in blocks(matrix):
-        mine = passages[first : first + len(block)]
-        starts = np.flatnonzero(np.diff(mine, prepend=-1))
-        sums[mine[starts]] += np.add.reduceat(block, starts, axis=0)
-    return np.asarray(np.linalg.norm(sums, axis=1), np.float32)
-
-
 class VectorFiles:
     def __init__(self, folder: Path, db: Database) -> None:
-        self._known: dict[tuple[DocumentId, str], WindowPlaces] = {}
+        self._known: dict[DocumentId, Pages] = {}
         self._floats: dict[Path, tuple[int, Vectors]] = {}  # with the file's time of change
         self._kept_lock = threading.Lock()
         self._folder = folder
@@ -119,7 +106,7 @@ class VectorFiles:
         # Not `block @ query`: BLAS takes all cores for it and waits for the busy ones (24 ms against 9 beside a
         # running model, 7,355 rows).
         cosines = np.concatenate([np.einsum("ij,j->i", block, query) for block in self._blocks(path, matrix)])
-        return DocumentScores(cosines, self._places(document_id, embedder, matrix))
+        return DocumentScores(cosines, self._pages(document_id)[: len(cosines)])
 
     def _blocks(self, path: Path, matrix: Matrix) -> Iterable[Vectors]:
         """The matrix in float32, kept from one query to the next as far as KEPT_BYTES goes; the oldest goes first."""
@@ -135,24 +122,19 @@ class VectorFiles:
                 del self._floats[next(iter(self._floats))]
         return (kept,)
 
-    def _places(self, document_id: DocumentId, embedder: str, matrix: Matrix) -> WindowPlaces:
-        """Kept once made: windows do not change after their vectors were begun."""
-        known = self._known.get((document_id, embedder))
-        if known is None or len(known.pages) != len(matrix):
+    def _pages(self, document_id: DocumentId) -> Pages:
+        """Of each window; kept once read: windows do not change after their vectors were begun."""
+        known = self._known.get(document_id)
+        if known is None:
             found = self._db.tuples(
-                "SELECT windows.page_index, passages.ordinal FROM windows JOIN passages ON passages.id = passage_id"
-                " WHERE windows.document_id = ? AND windows.ordinal < ? ORDER BY windows.ordinal",
-                (document_id, len(matrix)),
+                "SELECT page_index FROM windows WHERE document_id = ? ORDER BY ordinal", (document_id,)
             )
-            pages, passages = np.array(found, np.int64).T
-            known = WindowPlaces(pages, passages, passage_lengths(matrix, passages))
-            self._known[document_id, embedder] = known
+            known = self._known[document_id] = np.array(found, np.int64).ravel()
         return known
 
     def forget(self, document_id: DocumentId) -> None:
         """Drops what is kept in memory about a document whose windows were cut anew."""
-        for key in [key for key in self._known if key[0] == document_id]:
-            del self._known[key]
+        self._known.pop(document_id, None)
         with self._kept_lock:
             self._floats.clear()
 

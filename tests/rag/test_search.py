@@ -8,6 +8,7 @@ from rag.expressions import match_expression, part_expression
 from rag.ingest import window_vectors
 from rag.retrieve import _with_neighbours
 from rag.scope import chapters, named_chapter
+from rag.words import Searched, word_scores
 from tests.rag import pdf_files
 from tests.rag.conftest import WordBag
 
@@ -46,6 +47,24 @@ def test_an_identifier_is_found_as_a_whole(library: Library, tmp_path: Path) -> 
     document = library.add(pdf_files.write_pdf(tmp_path / "a.pdf", pages))
     assert library.search("DEB_GAIN_ROOT_CMD", [document.id])[0].page_index == 1
     assert len(library.search("DEB_GAIN_ROOT_CMD")) == 1
+
+
+def test_the_words_that_a_page_has_are_counted(library: Library, tmp_path: Path) -> None:
+    pages = [
+        ["A zither, two zithers."],
+        ["The chair's leg and the broken chairs."],
+        ["A leg. Set DEB_GAIN for a zither."],
+    ]
+    document = library.add(pdf_files.write_pdf(tmp_path / "a.pdf", pages))
+
+    def counted(query: str, searched: range) -> dict[int, float]:
+        found = word_scores(library._shelf.db, query, Searched((document,), {document.id: searched}), 1.0).terms
+        return {page: number for (_, page), number in found.items()}
+
+    assert counted("a zither, a zither", range(3)) == {}
+    assert counted("Which zither has the broken leg of a chair?", range(3)) == {1: 3.0, 2: 2.0}
+    assert counted("zither DEB_GAIN", range(3)) == {2: 2.0}
+    assert counted("broken legs", range(2, 3)) == {}
 
 
 def test_contents_pages_come_after_the_chapters_they_list(library: Library, sample: Document) -> None:

@@ -1,13 +1,11 @@
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag import Document, Library
 from rag.index import vectors
-from rag.index.vectors import VectorFiles, best_of, passage_lengths
-from tests.rag.conftest import WordBag
+from rag.index.vectors import DocumentScores, VectorFiles
 
 
 @pytest.fixture
@@ -27,7 +25,7 @@ def test_scores_are_cosines(files: VectorFiles, sample: Document) -> None:
     scores = files.scores(sample.id, sample.sha256, "e", first[1])
     assert scores is not None
     np.testing.assert_allclose(scores.windows, np.concatenate([first, second]) @ first[1], atol=2e-3)
-    assert scores.places.pages.shape == (7,)
+    assert scores.pages.shape == (7,)
 
 
 @pytest.mark.parametrize("kept_bytes", [0, 100, 10**6])
@@ -73,29 +71,20 @@ def test_a_lost_file_counts_as_no_vectors(files: VectorFiles, sample: Document) 
     assert files.scores(sample.id, sample.sha256, "e", rows(1)[0]) is None
 
 
-def test_a_passage_is_the_sum_of_its_windows(tmp_path: Path, library: Library, sample: Document) -> None:
-    bag = WordBag()
-    later = Library(library.folder, bag)
-    later.embed_missing()
-    query = bag.embed(["deposit of 20 euros"])[0]
-    scores = later._shelf.vectors.scores(sample.id, sample.sha256, bag.name, query)
-    assert scores is not None
-    vectors = np.fromfile(later._shelf.vectors._path(sample.sha256, bag.name), "<f2").reshape(-1, bag.dimensions)
-    for page, best in scores.best_passages().items():
-        mine = set(scores.places.passages[scores.places.pages == page])
-        sums = [vectors[scores.places.passages == passage].astype(np.float32).sum(axis=0) for passage in mine]
-        assert best == pytest.approx(max(s @ query / np.linalg.norm(s) for s in sums), abs=1e-5)
-    later.close()
+def test_a_page_speaks_with_its_three_nearest_windows() -> None:
+    pages = np.array([4, 1, 4, 1, 4, 4])
+    scores = DocumentScores(np.array([0.5, -0.25, 0.75, -0.5, 0.25, -1.0], np.float32), pages)
+    assert scores.best_windows() == {1: -0.25, 4: 0.75}
+    assert scores.together() == {1: -0.5, 4: 0.75 + 0.25 + 0.0625}
 
 
-def test_best_of() -> None:
-    keys = np.array([4, 1, 4, 1])
-    assert best_of(keys, np.array([0.5, -0.25, 0.75, -0.5], np.float32)) == {1: -0.25, 4: 0.75}
-
-
-def test_lengths_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = rows(23).astype(np.float16)
-    passages = np.sort(np.random.default_rng(3).integers(0, 6, 23))
-    expected = passage_lengths(matrix, passages)
-    monkeypatch.setattr("rag.index.vectors.BLOCK_ROWS", 4)
-    np.testing.assert_allclose(passage_lengths(matrix, passages), expected, rtol=1e-5)
+def test_scores_know_the_pages_of_the_windows_embedded_so_far(files: VectorFiles, sample: Document) -> None:
+    files.append(sample.id, sample.sha256, "e", rows(2))
+    first = files.scores(sample.id, sample.sha256, "e", rows(1)[0])
+    files.append(sample.id, sample.sha256, "e", rows(3, seed=1))
+    more = files.scores(sample.id, sample.sha256, "e", rows(1)[0])
+    assert first is not None
+    assert more is not None
+    assert len(first.pages) == len(first.windows) == 2
+    assert len(more.pages) == len(more.windows) == 5
+    assert list(more.pages[:2]) == list(first.pages)
