@@ -75,34 +75,42 @@ def word_scores(db: Database, query: str, searched: Searched, heading: float) ->
         telling = telling_terms(query, language)
         expression = " OR ".join(telling)
         kind = "stems" if language else "words"
-        pages |= _pages(db, f"page_{kind}", expression, part)
-        terms |= _terms(db, f"page_{kind}", telling, part)
+        found = _pages(db, f"page_{kind}", expression, part)
+        pages |= dict(found.values())
+        terms |= _terms(db, f"page_{kind}", telling, {page: key for page, (key, _) in found.items()})
         for window, key, score in _windows(db, f"window_{kind}", expression, part, heading):
             best.setdefault(key, score)
             by_window[window] = score
-    return WordScores(pages, terms, best, by_window, _pages(db, "page_parts", part_expression(query), searched))
+    parts = dict(_pages(db, "page_parts", part_expression(query), searched).values())
+    return WordScores(pages, terms, best, by_window, parts)
 
 
-def _pages(db: Database, table: str, expression: str, searched: Searched) -> dict[PageKey, float]:
+def _pages(db: Database, table: str, expression: str, searched: Searched) -> dict[int, tuple[PageKey, float]]:
+    """The best ones, by row id."""
     if not expression:
         return {}
     rows = db.tuples(
-        f"SELECT document_id, page_index, -bm25({table}) AS score FROM {table} JOIN pages ON pages.id = {table}.rowid"
+        f"SELECT pages.id, document_id, page_index, -bm25({table}) AS score FROM {table}"
+        f" JOIN pages ON pages.id = {table}.rowid"
         f" WHERE {table} MATCH ? AND {searched.condition} ORDER BY score DESC LIMIT ?",
         (expression, *searched.values(), FOUND_ROWS),
     )
-    return {(document, page): score for document, page, score in rows}
+    return {identifier: ((document, page), score) for identifier, document, page, score in rows}
 
 
-def _terms(db: Database, table: str, terms: Sequence[str], searched: Searched) -> dict[PageKey, float]:
-    """Of the pages with at least two of the terms, how many they have."""
+def _terms(db: Database, table: str, terms: Sequence[str], pages: Mapping[int, PageKey]) -> dict[PageKey, float]:
+    """Of the pages (by row id) with at least two of the terms, how many they have.
+
+    The plus and CROSS keep SQLite from asking the index for every page and term by itself, which takes a hundred
+    times as long.
+    """
     rows = db.tuples(
-        "SELECT document_id, page_index, number FROM (SELECT page.rowid AS id, count(*) AS number"
-        f" FROM json_each(?) AS term JOIN {table} AS page ON page.{table} MATCH term.value"
-        f" GROUP BY page.rowid HAVING number > 1) JOIN pages USING (id) WHERE {searched.condition}",
-        (json.dumps(terms), *searched.values()),
+        f"SELECT page.rowid, count(*) AS number FROM json_each(?) AS term CROSS JOIN {table} AS page"
+        f" ON page.{table} MATCH term.value WHERE +page.rowid IN (SELECT value FROM json_each(?))"
+        " GROUP BY page.rowid HAVING number > 1",
+        (json.dumps(terms), json.dumps(list(pages))),
     )
-    return {(document, page): float(number) for document, page, number in rows}
+    return {pages[identifier]: float(number) for identifier, number in rows}
 
 
 def _windows(

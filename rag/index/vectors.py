@@ -37,17 +37,23 @@ class DocumentScores:
     def best_windows(self) -> dict[int, float]:
         """Per page the cosine of its nearest window."""
         best = _best(self.pages, self.windows)
-        return {int(page): float(best[page]) for page in np.flatnonzero(np.isfinite(best))}
+        return _by_page(best, np.isfinite(best))
 
     def together(self) -> dict[int, float]:
         """Per page the cosines of its TOGETHER nearest windows added, each for half of the one before."""
         left = self.windows.copy()
-        total = np.zeros(int(self.pages.max()) + 1, np.float32)
-        for rank in range(TOGETHER):
-            best = _best(self.pages, left)
-            total += np.where(np.isfinite(best), best, 0) * 0.5**rank
+        total = _best(self.pages, left)
+        has_windows, best = np.isfinite(total), total.copy()
+        for rank in range(1, TOGETHER):
             left[left == best[self.pages]] = -np.inf
-        return {int(page): float(total[page]) for page in np.unique(self.pages)}
+            best = _best(self.pages, left)
+            total += np.where(np.isfinite(best), best, 0) * np.float32(0.5**rank)
+        return _by_page(total, has_windows)
+
+
+def _by_page(values: Vectors, chosen: npt.NDArray[np.bool_]) -> dict[int, float]:
+    pages = np.flatnonzero(chosen)
+    return dict(zip(pages.tolist(), values[pages].tolist(), strict=True))
 
 
 def _best(pages: Pages, values: Vectors) -> Vectors:
