@@ -140,8 +140,9 @@ class Service:
         running.cache.log.flush()
         running.cache.judge_by(running.rates.costs(running.depth_scale))
         focus = running.scheduler.focus
-        if running.settings.idle_seconds:
-            running.cache.retire(running.settings.idle_seconds, [focus] if focus else [])
+        idle = running.settings.idle_seconds
+        if idle and running.cache.retire(idle, [focus] if focus else []):
+            self._stats_due = now  # the panel shows what is left
 
         pause = running.settings.canary_seconds
         if pause and now - self._idle_since >= pause:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rag import Document, Library
 
 log = logging.getLogger(__name__)
-BATTERY_EVERY_S = 60.0
+BATTERY_EVERY_S = 15.0
 Key = tuple[tuple[int, int], ...]  # ids and characters: text recognised later makes it another document
 
 
@@ -160,7 +160,7 @@ class ReadAhead:
                 log.exception("reading ahead failed")
 
     def _due(self) -> bool:
-        """Waits until there is something to decide; the battery is looked at every minute. False: the end."""
+        """Waits until there is something to decide; the battery is looked at now and then. False: the end."""
         with self._changed:
             watching = self._reading is not None or self._no_power
             self._changed.wait_for(lambda: self._woken or self._closed, BATTERY_EVERY_S if watching else None)
