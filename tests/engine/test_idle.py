@@ -17,8 +17,8 @@ def test_what_is_idle_leaves_memory_and_the_numbers_say_so(model: Path, tmp_path
         page = driver.loaded.kv_bytes_per_token * driver.loaded.page_tokens  # type: ignore[union-attr]
 
         def told(most: int) -> bool:
-            stats = [e.kv_memory_bytes for e in driver.events if isinstance(e, EngineStats)]
-            return bool(stats) and 0 < stats[-1] <= most * page
+            last = driver.events[-1]  # after the end of all turns
+            return isinstance(last, EngineStats) and 0 < last.kv_memory_bytes <= most * page
 
         driver.wait(lambda _: told(7), 20)
         assert driver.run("3", "looked at", prompt(300) + prompt(5, 7)).reused.memory >= 300
