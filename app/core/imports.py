@@ -7,7 +7,6 @@ told.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -28,16 +27,16 @@ from app.core.events import (
     WorkspaceEvent,
 )
 from app.core.jobs import Job, JobThread
+from app.core.pace import Pace
 from app.core.settings import Settings
 from rag.errors import IntakeCancelled
+from rag.protocols import OnProgress
 from rag.types import Document, DocumentId, IngestProgress
 
 log = logging.getLogger(__name__)
 Done = Callable[[Document], None]
 Failed = Callable[[UserError], None]
 EMBEDDER_NAME = "search by meaning"
-GIVE_WAY_SECONDS = 8.0  # a batch of windows takes two to three seconds of one core
-WORDS_GIVE_WAY_SECONDS = 0.5  # and one of words to be stemmed anew 0.1
 
 
 class Imports:
@@ -51,7 +50,7 @@ class Imports:
         with_vectors: bool = True,
         answering: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`answering`: a turn runs; vectors then take a small share of the machine."""
+        """`answering`: a turn runs; imports then take a small share of the machine."""
         self._shelves = shelves
         self._settings = settings
         self._emit = emit
@@ -136,18 +135,15 @@ class Imports:
     def _take_in(self, job: Job, path: Path, password: str | None, done: Done | None) -> ImportDone:
         library = self._shelves.words_library()
         before = {d.id for d in library.documents() if d.state != "importing"}
-        document = library.add(path, lambda p: self._emit(ImportProgress(job.id, p)), job.cancelled, password=password)
+        document = library.add(path, self._reporting(job), job.cancelled, password=password)
         document = self._shelves.library().document(document.id)
         if done is not None:
             done(document)
         return ImportDone(job.id, document, known=document.id in before)
 
     def _index_words(self, job: Job) -> None:
-        def give_way() -> bool:
-            return self._yield(job, WORDS_GIVE_WAY_SECONDS)
-
         try:
-            self._shelves.library().index_words(lambda p: self._emit(ImportProgress(job.id, p)), give_way)
+            self._shelves.library().index_words(self._reporting(job), job.cancelled)
         except (IntakeCancelled, Cancelled):
             log.info("indexing words anew was stopped")
         except Exception as error:
@@ -160,7 +156,7 @@ class Imports:
             self._have_embedder(job)
             library = self._shelves.library()
             before = {d.id for d in library.documents() if not d.embedded}
-            library.embed_missing(lambda p: self._emit(ImportProgress(job.id, p)), lambda: self._yield(job))
+            library.embed_missing(self._reporting(job), job.cancelled)
             for document in before:
                 self._emit(DocumentReady(library.document(DocumentId(document))))
         except (IntakeCancelled, Cancelled):
@@ -170,12 +166,15 @@ class Imports:
             log.info("no vectors: %s", type(error).__name__, exc_info=not hasattr(error, "what"))
             self._emit(Notice("Documents are searched by words only for now.", f"{told.what} {told.why}", told.next))
 
-    def _yield(self, job: Job, seconds: float | None = None) -> bool:
-        """Between two batches: whether to stop. Gives way to answers, yet goes on at about a quarter of its rate."""
-        until = time.monotonic() + (GIVE_WAY_SECONDS if seconds is None else seconds)
-        while self._answering() and time.monotonic() < until and not job.cancelled():
-            time.sleep(0.05)
-        return job.cancelled()
+    def _reporting(self, job: Job) -> OnProgress:
+        """Sends progress on, and gives way to answers between two pieces of work."""
+        pace = Pace(self._answering, job.cancelled)
+
+        def report(progress: IngestProgress) -> None:
+            self._emit(ImportProgress(job.id, progress))
+            pace.rest()
+
+        return report
 
     def _have_embedder(self, job: Job) -> None:
         if self._shelves.embedder_present:

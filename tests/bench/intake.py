@@ -1,23 +1,50 @@
-"""Takes every PDF of a folder into a fresh library (words only) and tells time, pages, kinds, or what was wrong.
+"""Taking documents in: what becomes of every PDF of a folder, and the speeds that are promised.
 
-`python tests/bench/intake.py FOLDER [PATTERN]`; files whose name says "user" are opened with the password "secret".
+    python tests/bench/intake.py every FOLDER [PATTERN]
+    python tests/bench/intake.py speeds FOLDER --model MODEL.gguf --embedder FOLDER [--only NAME ...]
+
+`every`: each file into a fresh library (words only); time, pages, kinds, or what was wrong. Files named "user"
+are opened with the password "secret". `speeds`: a line each for words of gap-ref.pdf, words of axiom-vol10.5.pdf,
+a query over 100,000 windows (vectors drawn at random, the query's own by the embedder), an import beside a conversation
+that generates, and meaning of gap-ref.pdf; about three minutes on two quiet cores.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import queue
 import resource
+import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from app.core.embedding import embedder_of
+from app.core.events import ImportDone, ImportProgress, TurnDone, TurnError, TurnText, WorkspaceEvent
+from app.core.paths import Paths
+from app.core.settings import Settings
+from app.core.workspace import Workspace
+from app.main import SWITCH_INTERVAL_S
+from engine.messages import ModelFailed, ModelLoaded, Sampling
 from rag import DocumentError, Library
+from rag.protocols import Embedder, Vectors
+from rag.types import Document
+
+MIDDLE, LONG, MORE = "gap-ref.pdf", "axiom-vol10.5.pdf", "axiom-vol5.pdf"
+QUESTIONS = ("How do I print a matrix?", "permutation group of a set", "SetPrintFormattingStatus", "error messages")
+IDLE_S, BESIDE_S = 8.0, 25.0
+ROWS = 8192
 
 
-def main() -> None:
-    folder, pattern = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "*.pdf"
-    for path in sorted(folder.glob(pattern)):
+def every(options: argparse.Namespace) -> None:
+    for path in sorted(options.folder.glob(options.pattern)):
         with tempfile.TemporaryDirectory() as home:
             library = Library(Path(home) / "library")
             start = time.monotonic()
@@ -35,6 +62,218 @@ def taken(library: Library, path: Path) -> str:
     report = library.report(document.id)
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(page.kind for page in report.pages).items())
     return f"{document.pages} pages: {kinds}; {report.note}"
+
+
+class RandomVectors:
+    """Stands in an index for an embedder that would take a quarter of an hour; questions have the real one's."""
+
+    name, loaded = "random", True
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.dimensions = embedder.dimensions
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self._embedder.embed(texts)
+
+    def fill(self, library: Library, document: Document) -> int:
+        """Vectors of all windows; returns how many these are."""
+        chance, shelf = np.random.default_rng(int(document.id)), library._shelf
+        total = int(shelf.db.tuples("SELECT windows FROM documents WHERE id = ?", (document.id,))[0][0])
+        for first in range(0, total, ROWS):
+            rows = chance.standard_normal((min(ROWS, total - first), self.dimensions), np.float32)
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+            shelf.vectors.append(document.id, document.sha256, self.name, rows)
+        return total
+
+
+class Speeds:
+    """Each measurement prints its line."""
+
+    def __init__(self, options: argparse.Namespace, home: Path) -> None:
+        self._options, self._home = options, home
+        self._words_s = 0.0  # of MIDDLE, with nothing else running
+
+    def run(self) -> None:
+        steps: dict[str, Callable[[], None]] = {
+            "words": self._words, "long": self._long, "query": self._query, "beside": self._beside,
+            "meaning": self._meaning,
+        }  # fmt: skip
+        print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores", flush=True)
+        for name, step in steps.items():
+            if not self._options.only or name in self._options.only:
+                step()
+
+    def _add(self, home: str, file: str) -> tuple[Document, float]:
+        library = Library(self._home / home)
+        start = time.monotonic()
+        document = library.add(self._options.folder / file)
+        took = time.monotonic() - start
+        library.close()
+        return document, took
+
+    def _words(self) -> None:
+        document, self._words_s = self._add("words", MIDDLE)
+        told("words", f"{document.pages:,} pages by words in {self._words_s:.1f} s", self._words_s < 8)
+
+    def _long(self) -> None:
+        document, took = self._add("long", LONG)
+        own, readers = (
+            resource.getrusage(who).ru_maxrss / 1e6 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        )
+        words = f"{document.pages:,} pages by words in {took:.1f} s, peak {own:.2f} GB and {readers:.2f} GB of a reader"
+        told("long", words, took < 60 and own + readers < 1)
+
+    def _query(self) -> None:
+        for file in (LONG, MIDDLE, MORE):
+            self._add("long", file)
+        embedder = RandomVectors(embedder_of(self._options.embedder))
+        embedder.embed(["a"])
+        library = Library(self._home / "long", embedder)
+        windows = sum(embedder.fill(library, document) for document in library.documents())
+        times = []
+        for question in QUESTIONS * 6:
+            start = time.perf_counter()
+            library.search(question)
+            times.append(1e3 * (time.perf_counter() - start))
+        library.close()
+        rest = times[1:]
+        spread = f"median {statistics.median(rest):.0f} ms, most {max(rest):.0f} ms, the first {times[0]:.0f} ms"
+        told("query", f"over {windows:,} windows: {spread}", statistics.median(rest) < 100)
+
+    def _beside(self) -> None:
+        if not self._words_s:
+            self._words()
+        with Beside(self._home / "home", self._options.model, self._options.embedder) as both:
+            idle = both.generate(IDLE_S)
+            pages, words_s, in_words = both.generate_with_words(self._options.folder / MIDDLE)
+            beside, in_vectors = both.generate_with_vectors(BESIDE_S)
+            alone = both.vectors(IDLE_S)
+        for what, share, rate in (
+            ("words", self._words_s / words_s, in_words),
+            ("vectors", beside / alone, in_vectors),
+        ):
+            numbers = f"{rate:.0f} tokens/s of {idle:.0f} ({rate / idle:.2f}), import at {share:.2f} of its rate alone"
+            told("beside", f"{what}: {numbers}", rate > 0.75 * idle and share >= 0.2)
+        print(f"         ({pages:,} pages in {words_s:.1f} s; {beside:.0f} windows/s of {alone:.0f})", flush=True)
+
+    def _meaning(self) -> None:
+        document, words = self._add("words", MIDDLE)  # at once where it is there
+        library = Library(self._home / "words", embedder_of(self._options.embedder))
+        start = time.monotonic()
+        library.embed_missing()
+        took = time.monotonic() - start + max(words, self._words_s)
+        ready = library.document(document.id).state == "ready"
+        library.close()
+        words_too = f"{document.pages:,} pages by meaning in {took:.0f} s, their words included"
+        told("meaning", words_too, ready and took < 120)
+
+
+class Beside:
+    """A workspace as the window has one, a conversation that goes on generating, and what an import does to it."""
+
+    def __init__(self, home: Path, model: Path, embedder: Path) -> None:
+        self._events: queue.SimpleQueue[tuple[float, WorkspaceEvent]] = queue.SimpleQueue()
+        settings = Settings(embedder=embedder, sampling=Sampling(temperature=0.8, seed=7, max_tokens=256))
+        settings = replace(settings, engine=replace(settings.engine, speculation="off"))
+        self._workspace = Workspace(
+            Paths.below(home).create(), lambda event: self._events.put((time.monotonic(), event)), settings
+        )
+        self._workspace.load_model(model)
+        while not isinstance(event := self._events.get(timeout=300)[1], ModelLoaded):
+            assert not isinstance(event, ModelFailed), event
+        self._deltas: list[float] = []  # times of one turn's pieces of text
+        self._rates: list[tuple[int, float]] = []  # of each turn: pieces, seconds
+        self._progress: list[tuple[float, int]] = []  # windows that have vectors
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._workspace.close()
+
+    def generate(self, seconds: float, until: Callable[[], bool] = lambda: False) -> float:
+        """Tokens per second of decoding."""
+        self._rates = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not until():
+            conversation = self._workspace.chats.new().id
+            turn = self._workspace.ask(conversation, "Tell me a long story about a lighthouse keeper and the sea.")
+            self._deltas = []
+            while not self._hear(turn) and time.monotonic() < end and not until():
+                pass
+            self._workspace.cancel(turn)
+            while conversation in self._workspace.running():
+                time.sleep(0.01)
+            if len(self._deltas) > 1:
+                self._rates.append((len(self._deltas) - 1, self._deltas[-1] - self._deltas[0]))
+        return sum(n for n, _ in self._rates) / sum(s for _, s in self._rates)
+
+    def _hear(self, turn: str) -> bool:
+        """Whether the turn has ended."""
+        at, event = self._events.get(timeout=300)
+        if isinstance(event, TurnText) and event.turn == turn:
+            self._deltas.append(at)
+        elif isinstance(event, ImportProgress) and event.progress.phase == "vectors":
+            self._progress.append((at, event.progress.done))
+        elif isinstance(event, ImportDone):
+            self._taken = (at, event.document)
+        return isinstance(event, TurnDone | TurnError) and event.turn == turn
+
+    def generate_with_words(self, path: Path) -> tuple[int, float, float]:
+        """Pages, seconds until their words could be searched, tokens per second meanwhile."""
+        self._taken: tuple[float, Document] | None = None
+        start = time.monotonic()
+        self._workspace.documents.add(path)
+        rate = self.generate(120, lambda: self._taken is not None)
+        assert self._taken is not None
+        return self._taken[1].pages, self._taken[0] - start, rate
+
+    def generate_with_vectors(self, seconds: float) -> tuple[float, float]:
+        """Windows per second, tokens per second."""
+        self._progress = []
+        rate = self.generate(seconds)
+        return self._windows_a_second(), rate
+
+    def vectors(self, seconds: float) -> float:
+        """Windows per second with nothing else running."""
+        self._progress = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._hear("")
+        return self._windows_a_second()
+
+    def _windows_a_second(self) -> float:
+        """Between the first and the last batch that were heard of."""
+        (first, before), (last, after) = self._progress[0], self._progress[-1]
+        return (after - before) / (last - first)
+
+
+def told(name: str, words: str, held: bool) -> None:
+    print(f"{name:8} {words}: {'held' if held else 'MISSED'}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    listed = commands.add_parser("every")
+    listed.add_argument("folder", type=Path)
+    listed.add_argument("pattern", nargs="?", default="*.pdf")
+    listed.set_defaults(run=every)
+    speeds = commands.add_parser("speeds")
+    speeds.add_argument("folder", type=Path)
+    speeds.add_argument("--model", type=Path, required=True)
+    speeds.add_argument("--embedder", type=Path, required=True)
+    speeds.add_argument("--only", nargs="*", default=[], choices=["words", "long", "query", "beside", "meaning"])
+    speeds.set_defaults(run=measured)
+    options = parser.parse_args()
+    options.run(options)
+
+
+def measured(options: argparse.Namespace) -> None:
+    sys.setswitchinterval(SWITCH_INTERVAL_S)  # as the program does
+    with tempfile.TemporaryDirectory() as home:
+        Speeds(options, Path(home)).run()
 
 
 if __name__ == "__main__":
