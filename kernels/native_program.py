@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -16,6 +18,7 @@ from kernels.program import Embed, Head, Program, StepBatch, StepResult
 
 # Raised whenever a change alters the last bits of any result.
 NUMERICS_REVISION = 3
+LOWEST_PRIORITY = 19  # as a nice value
 
 Floats = NDArray[np.float32]
 _COMPLETED, _PARKED = 1, 2  # outcomes of a native step
@@ -42,8 +45,10 @@ def default_isa() -> str:
 
 
 def lower_thread_priority() -> None:
-    """Let interface threads go before the calling thread (Linux; elsewhere nothing happens)."""
-    native_module().lower_thread_priority()
+    """The calling thread computes where others leave room (Linux; elsewhere nothing happens). It must not hold the GIL
+    for long: others would wait for a thread that waits for them."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
 
 
 class NativeProgram:

@@ -54,6 +54,14 @@ class EncoderWeights:
     first_token: bool = False
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Texts one behind the other: `tokens` int32, and where each begins, the end of the last one too: int32."""
+
+    tokens: NDArray[np.int32]
+    starts: NDArray[np.int32]
+
+
 def available() -> bool:
     """False where the compiled module is older than this file."""
     return hasattr(importlib.import_module("kernels._native"), "Encoder")
@@ -85,14 +93,22 @@ class TextEncoder:
         """Unit vectors [len(texts), dimensions] of token ids. ValueError: an empty or too long text, an unknown id."""
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
+        return self.run(self.prepared(texts))
+
+    def prepared(self, texts: Sequence[Sequence[int]]) -> Prepared:
+        """One or more texts for `run`. Errors as of `encode`."""
         lengths = [len(text) for text in texts]
         tokens = np.fromiter((token for text in texts for token in text), np.int32, sum(lengths))
         if min(lengths) < 1 or max(lengths) > self.longest:
             raise ValueError(f"texts of {min(lengths)} to {max(lengths)} tokens, 1 to {self.longest} are possible")
         if tokens.min() < 0 or tokens.max() >= self._vocabulary:
             raise ValueError(f"token ids {tokens.min()} to {tokens.max()}, {self._vocabulary} are known")
-        out = np.empty((len(texts), self.dimensions), np.float32)
-        self._native.encode(tokens, np.array([0, *accumulate(lengths)], np.int32), out)
+        return Prepared(tokens, np.array([0, *accumulate(lengths)], np.int32))
+
+    def run(self, texts: Prepared) -> Floats:
+        """Unit vectors. Next to nothing is done with the GIL held: it may run on a thread of the lowest priority."""
+        out = np.empty((len(texts.starts) - 1, self.dimensions), np.float32)
+        self._native.encode(texts.tokens, texts.starts, out)
         return out
 
 

@@ -50,7 +50,8 @@ class Imports:
         with_vectors: bool = True,
         answering: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`answering`: a turn runs; imports then take a small share of the machine."""
+        """`answering`: a turn runs; words then take a small share of the machine. Vectors do anyway: their threads have
+        the lowest priority."""
         self._shelves = shelves
         self._settings = settings
         self._emit = emit
@@ -156,7 +157,7 @@ class Imports:
             self._have_embedder(job)
             library = self._shelves.library()
             before = {d.id for d in library.documents() if not d.embedded}
-            library.embed_missing(self._reporting(job), job.cancelled)
+            library.embed_missing(lambda p: self._emit(ImportProgress(job.id, p)), job.cancelled)
             for document in before:
                 self._emit(DocumentReady(library.document(DocumentId(document))))
         except (IntakeCancelled, Cancelled):

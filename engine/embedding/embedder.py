@@ -34,7 +34,7 @@ class NativeEmbedder:
     Args:
         path: a folder in sentence-transformers' format that `can_embed`, or a GGUF file of architecture "bert".
         name: tells indexes whose vectors these are.
-        threads: that many texts are encoded at once, below the priority of the rest of the program.
+        threads: that many texts are encoded at once, where the rest of the program leaves room.
     """
 
     def __init__(self, path: Path, name: str, threads: int = 1) -> None:
@@ -60,8 +60,8 @@ class NativeEmbedder:
             )
         if len(texts) <= FEW_TEXTS:
             return model.encoder.encode(ids)
-        parts = list(pool.map(model.encoder.encode, _shared_out(ids, self._threads)))
-        return np.concatenate(parts)
+        parts = [model.encoder.prepared(part) for part in _shared_out(ids, self._threads) if part]
+        return np.concatenate(list(pool.map(model.encoder.run, parts)))
 
 
 @dataclass(frozen=True)

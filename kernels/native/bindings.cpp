@@ -184,7 +184,6 @@ std::vector<std::string> level_names() {
 NB_MODULE(_native, m) {
     m.def("levels", &level_names);
     m.def("parts_intact", &parts_intact);
-    m.def("lower_thread_priority", &pk::lower_thread_priority);
     bind_encoder(m);
     bind_guarded(m);
     nb::class_<NativeExecutor>(m, "Executor")

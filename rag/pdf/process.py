@@ -37,7 +37,7 @@ def lower_limits(memory_bytes: int | None) -> None:
         return
     import resource
 
-    os.nice(5)
+    os.nice(15)
     if memory_bytes:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 

@@ -245,6 +245,8 @@ class Beside:
 
     def _windows_a_second(self) -> float:
         """Between the first and the last batch that were heard of."""
+        if len(self._progress) < 2:
+            return 0.0
         (first, before), (last, after) = self._progress[0], self._progress[-1]
         return (after - before) / (last - first)
 
