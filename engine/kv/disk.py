@@ -208,6 +208,10 @@ class DiskTier(Protocol):
     def write(self, request: WriteRequest, done: Callable[[bool], None]) -> int:
         """Queues a record; returns its bytes. `done(True)` once it is durable, `done(False)` if it could not be."""
 
+    def drop_windows(self, keys: Sequence[Key], since: Sequence[Key]) -> None:
+        """Queued behind the writes before it: the sliding-window layers of pages are not needed any more, once those of
+        the pages `since` then, the last window, are durable."""
+
     def write_state(self, request: StateRequest) -> int:
         """Queues a snapshot; returns its bytes."""
 

@@ -43,6 +43,7 @@ class Sealing:
             self._pool.release(buffer)
         else:
             page = self._new_page(sequence, key, page_ids, page_roles, buffer)
+        sequence.bytes_queued += self._writing.write_through(page)
         pages = (*sequence.pages, page)
         for anchor in self._writing.anchors(page, sequence.anchors):
             sequence.bytes_queued += self._writing.write_windows(pages, anchor)
@@ -77,7 +78,6 @@ class Sealing:
         buffer.sealed, buffer.filled = True, len(ids)
         page = self._add(sequence, key, ids, roles, buffer, sealed=True)
         self._sealed(page)
-        sequence.bytes_queued += self._writing.write(page, "")
         return page
 
     def _add(self, sequence: Sequence, key: Key, ids: Ids, roles: Roles, buffer: PageBuffer, sealed: bool) -> Node:

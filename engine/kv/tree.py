@@ -33,6 +33,7 @@ class Node:
         hidden: for a tail, the final hidden vector of its last token, float32 [channels].
         whole: sliding-window layers are there too; what else lies in their part of the buffer is never attended to.
         anchored: others are likely to go on within their reach, see shedding.py.
+        rolling: they are on disk only until what follows is, see windows.py.
     """
 
     key: Key
@@ -55,6 +56,7 @@ class Node:
     approximate: bool = False
     whole: bool = True
     anchored: bool = False
+    rolling: bool = False
     hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
 
     @property

@@ -1,5 +1,8 @@
 """Sliding-window layers are kept on disk only around anchors: which prefixes can be continued, which pages that takes.
 
+While a sequence grows all layers of every page are written, so that a process that is killed loses no more than what
+was not written yet; behind the next anchor the rows of those layers go again.
+
 An anchor is a position at which conversations are likely to go on: the end of the header, of a document, of a turn; and
 one now and then in a long prefill, so that a killed one does not begin anew. A prefix can be continued where its last
 `lookback` tokens are held in all layers; before that, the full-attention layers are enough.
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-CHECKPOINTS = 4  # a prefill that is killed loses at most so many windows, or pages where they are larger
+CHECKPOINTS = 4  # windows, or pages where they are larger: so far apart may others go on in what one sequence computed
 
 
 def usable_tokens(spans: Iterable[tuple[int, bool]], lookback: int) -> int:

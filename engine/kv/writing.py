@@ -41,13 +41,36 @@ class WriteBehind:
         groups -= node.writing
         return self._queue(self._disk, node, conversation, groups) if groups else 0
 
+    def write_through(self, page: Node) -> int:
+        """Queues a page that was just sealed in all layers: whoever is killed goes on at its end. Returns the bytes."""
+        size = self.write(page, "", windows=True)
+        page.rolling = page.rolling or (size > 0 and bool(self._layout.window_groups))
+        return size
+
+    def let_go(self, pages: Sequence[Node], anchor: int) -> None:
+        """The sliding-window layers that were written through and lie behind an anchor are not needed on disk."""
+        size = self._layout.page_tokens
+        needed = looked_back_on(anchor // size * size, self._layout.lookback, size)  # a tail may be written later
+        gone = [page for page in pages[: needed.start] if page.rolling]
+        for page in gone:
+            page.rolling = False
+        if gone and self._disk:
+            window = pages[needed.start : needed.stop]
+            self._disk.drop_windows([page.key for page in gone], [page.key for page in window])
+
     def write_windows(self, pages: Sequence[Node], anchor: int) -> int:
         """Queues the sliding-window layers that whoever goes on at `anchor` looks back on."""
+        if not self._layout.lookback:
+            return 0
         needed = looked_back_on(anchor, self._layout.lookback, self._layout.page_tokens)
-        chosen = pages[needed.start : needed.stop] if self._disk and self._layout.lookback else ()
+        chosen = pages[needed.start : needed.stop] if self._disk else ()
         if chosen and self._disk:
             self._disk.refresh()
-        return sum(self.write(page, "", windows=True) for page in chosen)
+        for page in chosen:
+            page.rolling = False
+        written = sum(self.write(page, "", windows=True) for page in chosen)
+        self.let_go(pages, anchor)
+        return written
 
     def anchors(self, page: Node, wanted: Sequence[int]) -> list[int]:
         """The anchors in a page that was just sealed."""

@@ -18,13 +18,14 @@ from pathlib import Path
 
 from engine.kv.disk import DiskRecord, Gone, Head, Location, StateRecord
 from engine.kv.keys import Key
-from engine.kv.layout import kv_types_in
+from engine.kv.layout import PageLayout, kv_types_in
 from engine.store.record import Kind
 from engine.store.rows import (
     HEAD_COLUMNS,
     NewRecord,
     Row,
     add,
+    drop_groups,
     forget_head,
     insert_records,
     model_id,
@@ -69,6 +70,11 @@ class GroupCount:
 
     all: int
     needed: int
+
+    @staticmethod
+    def of(layout: PageLayout) -> GroupCount:
+        """Where sliding windows are kept around anchors only, a page needs no more than the first group."""
+        return GroupCount(len(layout.groups), 1 if layout.lookback else len(layout.groups))
 
 
 class Index:
@@ -259,6 +265,14 @@ class Index:
         """Takes records out, in every layer group; `reason` is kept for `gone` unless it is empty."""
         with self._write_lock, transaction(self._writer) as db:
             remove_records(db, self.model, keys, reason)
+
+    def drop_windows(self, keys: Sequence[Key], since: Sequence[Key]) -> None:
+        """Takes the sliding-window layers of pages out, if the pages `since` then, which make up the last window, have
+        theirs; not of pages that a conversation's end looks back on."""
+        with self._write_lock, transaction(self._writer) as db:
+            dropped = drop_groups(db, self.model, keys, since, self._groups.needed)
+        for key in dropped:
+            self._records.pop(key, None)
 
     def note_check(self, equal: bool) -> None:
         """A page was computed again and compared."""

@@ -119,6 +119,37 @@ def remove_records(db: sqlite3.Connection, model: int, keys: Iterable[Key], reas
     db.execute("DELETE FROM removed WHERE seq <= (SELECT max(seq) FROM removed) - ?", (_MAX_REMOVED,))
 
 
+_LOOKED_BACK_ON = """
+WITH RECURSIVE up (key, depth) AS (
+  SELECT last, 0 FROM heads WHERE model = :model
+  UNION SELECT parent, depth + 1 FROM up JOIN records ON model = :model AND records.key = up.key AND grp = 0
+  WHERE depth < :depth)
+SELECT key FROM up
+"""
+
+
+def drop_groups(
+    db: sqlite3.Connection, model: int, keys: Iterable[Key], since: Iterable[Key], kept: int
+) -> list[Key]:
+    """Removes the rows of pages in all layer groups but the `kept` first; returns of which pages.
+
+    Nothing where one of the pages `since` then is not there in all groups, nor of the pages as many before the end of a
+    conversation. The other rows get a new number, so that others read them again.
+    """
+    window = list(since)
+    query = "SELECT 1 FROM records WHERE model = ? AND key = ? AND grp = ?"
+    if not all(db.execute(query, (model, key, kept)).fetchone() for key in window):
+        return []
+    near = {row[0] for row in db.execute(_LOOKED_BACK_ON, {"model": model, "depth": len(window) - 1})}
+    dropped = [key for key in keys if key not in near]
+    for key in dropped:
+        db.execute("DELETE FROM records WHERE model = ? AND key = ? AND grp >= ?", (model, key, kept))
+        query = "SELECT seq, segment, offset FROM records WHERE model = ? AND key = ?"
+        for seq, segment, offset in db.execute(query, (model, key)).fetchall():
+            move_record(db, seq, segment, offset)
+    return dropped
+
+
 def forget_head(db: sqlite3.Connection, model: int, conversation: str, delete: bool) -> None:
     """Removes a head; `delete` also removes the records that only it used."""
     name = (model, conversation)

@@ -65,7 +65,7 @@ class KvStore:
         self._budget, self._log = budget, log or KvLog(None)
         try:
             self.recovered, self._index = _open(
-                self.folder, lambda path: Index(path, fingerprint, _group_count(layout), name, layout.describe())
+                self.folder, lambda path: Index(path, fingerprint, GroupCount.of(layout), name, layout.describe())
             )
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
@@ -148,6 +148,9 @@ class KvStore:
         size = self._packer.record_bytes(request)
         self._writer.submit(Job(request=request, done=done, bytes=size))
         return size
+
+    def drop_windows(self, keys: Sequence[Key], since: Sequence[Key]) -> None:
+        self._writer.submit(Job(follow=lambda: self._safely(lambda: self._index.drop_windows(keys, since), None)))
 
     def write_state(self, request: StateRequest) -> int:
         size = len(request.state) + BLOCK
@@ -274,11 +277,6 @@ class KvStore:
         """On the writing thread."""
         self._log.add(level, operation, **fields)
         self._log.flush()
-
-
-def _group_count(layout: PageLayout) -> GroupCount:
-    """Where sliding windows are kept around anchors only, a page needs no more than the first group."""
-    return GroupCount(len(layout.groups), 1 if layout.lookback else len(layout.groups))
 
 
 def _open(folder: Path, index: Callable[[Path], Index]) -> tuple[Recovered, Index]:

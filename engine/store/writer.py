@@ -35,7 +35,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass
 class Job:
-    """One thing to do in order: write a record, move a head, forget a conversation, or run `task`."""
+    """One thing to do in order: write a record, move a head, forget, run `task`; or `follow`, once it is durable."""
 
     request: WriteRequest | None = None
     state: StateRequest | None = None
@@ -43,6 +43,7 @@ class Job:
     forget: str = ""
     delete: bool = False
     task: Callable[[], None] | None = None
+    follow: Callable[[], None] | None = None
     done: Callable[[bool], None] = lambda durable: None
     bytes: int = 0
     save: int = 0  # which save of the conversation it belongs to
@@ -184,6 +185,12 @@ class Writer:
         self._index.forget(job.forget, job.delete)
 
     def _append(self, job: Job) -> None:
+        if not job.follow:
+            self._append_records(job)
+        self._open.since = self._open.since if self._open.jobs else time.monotonic()
+        self._open.jobs.append(job)
+
+    def _append_records(self, job: Job) -> None:
         after = job.request.parent if job.request and job.request.start else None
         segment = self._ready_segment(job.bytes, after)
         if job.request:
@@ -197,9 +204,6 @@ class Writer:
         elif job.head:
             self._append_record(segment, head_record(job.head, self._packer.fingerprint), [])
             self._open.heads[job.head.conversation] = job.head
-        if not self._open.jobs:
-            self._open.since = time.monotonic()
-        self._open.jobs.append(job)
 
     def _ready_segment(self, size: int, after: Key | None = None) -> SegmentWriter:
         if not self._make_room(size, after):
@@ -264,6 +268,8 @@ class Writer:
     def _settle(self, jobs: list[Job], durable: bool) -> None:
         for job in jobs:
             job.done(durable)
+            if job.follow and durable:
+                job.follow()
         with self._changed:
             self._settled += len(jobs)
             self._pending -= sum(job.bytes for job in jobs)

@@ -173,3 +173,65 @@ def test_where_conversations_part_becomes_an_anchor(tmp_path: Path) -> None:
     with _opened(tmp_path) as it:
         third = Tokens(DOCUMENT.ids[:104], DOCUMENT.roles[:104]) + tokens_of(range(900, 910))
         assert it.cache.match(third).tokens == 104
+
+
+def _grown(it: Opened, pages: int) -> Sequence:
+    """Computed so far and written, but no turn has ended: what a process that is killed leaves behind."""
+    sequence = Sequence(it.cache)
+    for start in range(0, pages * PAGE, PAGE):
+        append(sequence, Tokens(DOCUMENT.ids[start : start + PAGE], DOCUMENT.roles[start : start + PAGE]))
+    assert it.cache.flush(30)
+    return sequence
+
+
+@pytest.mark.parametrize("pages", [1, 2, 3, 7, 8, 9, 13, 15, 17])
+def test_a_killed_prefill_goes_on_behind_the_last_page_that_was_written(tmp_path: Path, pages: int) -> None:
+    with _opened(tmp_path) as it:
+        sequence = _grown(it, pages)
+        with _opened(tmp_path) as other:
+            assert other.cache.match(DOCUMENT).tokens == pages * PAGE
+            check_rows(restore(other.cache, other.cache.match(DOCUMENT)))
+        check_rows(sequence)
+
+
+def test_a_turn_that_was_killed_loses_no_written_page(tmp_path: Path) -> None:
+    """The turn before ended in the middle of a page."""
+    with _opened(tmp_path) as it:
+        start = Tokens(DOCUMENT.ids[:29], DOCUMENT.roles[:29])
+        it.converse("a", start)
+    with _opened(tmp_path) as it:
+        sequence = restore(it.cache, it.cache.match(start))
+        for stop in range(32, 144, PAGE):
+            more = slice(sequence.num_tokens, stop)
+            append(sequence, Tokens(DOCUMENT.ids[more], DOCUMENT.roles[more]))
+            assert it.cache.flush(30)
+            with _opened(tmp_path) as other:
+                assert other.cache.match(DOCUMENT).tokens == stop
+                assert other.cache.match(start).tokens == len(start)
+
+
+def test_windows_that_another_conversation_ends_with_stay(tmp_path: Path) -> None:
+    """It was forked off in the meantime, by another process."""
+    with _opened(tmp_path) as it:
+        sequence = _grown(it, 5)
+        with _opened(tmp_path) as other:
+            five = Tokens(DOCUMENT.ids[: 5 * PAGE], DOCUMENT.roles[: 5 * PAGE])
+            other.converse("fork", five)
+        append(sequence, Tokens(DOCUMENT.ids[5 * PAGE :], DOCUMENT.roles[5 * PAGE :]))
+        it.cache.save("a", sequence)
+        assert it.cache.flush(30)
+        assert [i for i, there in enumerate(_stored(it, DOCUMENT)) if there] == [3, 4, 6, 7, 14, 15, 18, 19]
+    with _opened(tmp_path) as it:
+        assert it.cache.match(five).tokens == 5 * PAGE
+
+
+def test_other_processes_read_the_rows_that_are_left(tmp_path: Path) -> None:
+    with _opened(tmp_path) as it:
+        sequence = _grown(it, 6)
+        with _opened(tmp_path) as other:
+            assert all(_stored(other, DOCUMENT)), "nothing was let go yet"
+            append(sequence, Tokens(DOCUMENT.ids[6 * PAGE :], DOCUMENT.roles[6 * PAGE :]))
+            it.cache.save("a", sequence)
+            assert it.cache.flush(30)
+            assert _stored(other, DOCUMENT) == _stored(it, DOCUMENT)
+            assert not all(_stored(other, DOCUMENT))
