@@ -282,3 +282,19 @@ def test_a_look_up_keeps_nothing_older_than_a_refresh_beside_it(tmp_path: Path) 
         index._lock = Afterwards(moved)
         index.find(page.key)
         assert index.find(page.key).place.offset == before.place.offset + 4096
+
+
+def test_a_shorter_end_in_memory_hides_no_longer_one_on_disk(tmp_path: Path) -> None:
+    """Another conversation ends a little after the document, on the same way; it is in memory, ours is not."""
+    ours = tokens_of(range(2 * PAGE + 6))
+    with Opened(tmp_path) as opened:
+        opened.converse("ours", ours).release()
+        opened.converse("other", Tokens(ours.ids[: 2 * PAGE + 1], ours.roles[: 2 * PAGE + 1])).release()
+    with Opened(tmp_path) as opened:
+        other = Tokens(ours.ids[: 2 * PAGE + 1], ours.roles[: 2 * PAGE + 1])
+        first = restore(opened.cache, opened.cache.match(other))
+        sequence = restore(opened.cache, opened.cache.match(ours, conversation="ours"))
+        assert (first.num_tokens, sequence.num_tokens) == (len(other), len(ours))
+        check_rows(sequence)
+        found = opened.cache.match(ours + tokens_of([3]), conversation="ours")
+        assert (found.memory_tokens, found.disk_tokens) == (len(ours), 0)
