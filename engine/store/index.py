@@ -267,8 +267,7 @@ class Index:
             remove_records(db, self.model, keys, reason)
 
     def drop_windows(self, keys: Sequence[Key], since: Sequence[Key]) -> None:
-        """Takes the sliding-window layers of pages out, if the pages `since` then, which make up the last window, have
-        theirs; not of pages that a conversation's end looks back on."""
+        """Takes the sliding-window layers of pages out; `since`: the last window. See rows.drop_groups."""
         with self._write_lock, transaction(self._writer) as db:
             dropped = drop_groups(db, self.model, keys, since, self._groups.needed)
         for key in dropped:
