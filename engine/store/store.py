@@ -22,6 +22,7 @@ from engine.kv.log import KvLog, LogLevel
 from engine.kv.value import Costs
 from engine.store.budget import collect, segment_bytes
 from engine.store.index import GroupCount, Index
+from engine.store.jobs import Job
 from engine.store.locks import maintenance, private_folder
 from engine.store.mapping import can_map, map_records
 from engine.store.packing import Packer
@@ -31,7 +32,7 @@ from engine.store.recovery import Recovered, is_damage, mark_damaged, repair
 from engine.store.segments import Segments
 from engine.store.states import read_state
 from engine.store.ways import FILE, Ways
-from engine.store.writer import Job, Writer
+from engine.store.writer import Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")

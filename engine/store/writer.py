@@ -11,12 +11,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.kv.disk import NOT_SAVED, Head, Notice, StateRequest, WriteRequest
+from engine.kv.disk import NOT_SAVED, Notice
 from engine.kv.keys import Key
 from engine.store.index import Index
+from engine.store.jobs import Job, Unpublished
 from engine.store.packing import Packer
 from engine.store.record import BLOCK, RecordHeader
 from engine.store.recovery import forget_record, head_record
@@ -31,33 +31,6 @@ _UNSYNCED_BYTES = 64 << 20
 _RETRY_SECONDS = 30.0
 _NICENESS = 10
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-@dataclass
-class Job:
-    """One thing to do in order: write a record, move a head, forget, run `task`; or `follow`, once it is durable."""
-
-    request: WriteRequest | None = None
-    state: StateRequest | None = None
-    head: Head | None = None
-    forget: str = ""
-    delete: bool = False
-    task: Callable[[], None] | None = None
-    follow: Callable[[], None] | None = None
-    done: Callable[[bool], None] = lambda durable: None
-    bytes: int = 0
-    save: int = 0  # which save of the conversation it belongs to
-
-
-@dataclass
-class Unpublished:
-    """What was appended since the last sync."""
-
-    records: list[NewRecord] = field(default_factory=list)
-    heads: dict[str, Head] = field(default_factory=dict)
-    jobs: list[Job] = field(default_factory=list)
-    bytes: int = 0
-    since: float = 0.0
 
 
 class Writer:
