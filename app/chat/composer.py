@@ -36,6 +36,7 @@ class Editor(QPlainTextEdit):
         self.setObjectName("composer")
         self.setAccessibleName("Question")
         self.setTabChangesFocus(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # lines are wrapped
         self.setPlaceholderText("Ask about your documents")
         self.document().setDocumentMargin(2)
         self._composing = False

@@ -21,7 +21,8 @@ _PHASES = (
 )
 SHOWN_FROM_MS = 0.5
 _REUSED_COLORS = ("bar_restore", "bar_decode")
-_COMPUTED_COLORS = ("bar_prefill", "bar_first", "bar_retrieve", "bar_queue", "warn")
+_NEW = {"new": "bar_prefill", "last sampled": "bar_queue", "first token": "bar_queue"}
+_AGAIN_COLORS = ("bar_first", "bar_retrieve", "warn")
 
 
 def time_parts(report: TurnReport) -> list[Part]:
@@ -41,8 +42,9 @@ def token_parts(report: TurnReport) -> list[Part]:
         Part("reused from memory", reused.memory, count(reused.memory), _REUSED_COLORS[0]),
         Part("reused from disk", reused.disk, count(reused.disk), _REUSED_COLORS[1]),
     ]
-    for number, computed in enumerate(report.tokens.computed):
-        color = _COMPUTED_COLORS[min(number, len(_COMPUTED_COLORS) - 1)]
+    again = [part.reason for part in report.tokens.computed if part.reason not in _NEW]
+    for computed in report.tokens.computed:
+        color = _NEW.get(computed.reason) or _AGAIN_COLORS[min(again.index(computed.reason), len(_AGAIN_COLORS) - 1)]
         parts.append(Part(f"computed: {computed.reason}", computed.tokens, count(computed.tokens), color))
     return parts
 
