@@ -20,6 +20,7 @@ from engine.store.tools import StoreTools
 
 Status = Literal["conversation", "in the trash", "read ahead", "imported", "deleted"]
 MOST_NAMES = 8
+TRASHED: Status = "in the trash"
 
 
 @dataclass(frozen=True)
@@ -45,18 +46,19 @@ class Names:
         return self._by_state.get(state) or self._of(state)
 
     def find(self, wanted: str) -> str | None:
-        """The state's or conversation's id; None: unknown. UserError: it names several."""
+        """The state's or conversation's id; None: unknown. UserError: it names several. A conversation goes before one
+        of its name in the trash, and before nothing else."""
         if wanted in self.kept:
             return wanted
         found = conversation_called(self.present, wanted) or conversation_called(self.trashed, wanted)
-        if found:
-            return found.id
-        called = [state for state, named in self._by_state.items() if named.name == wanted]
+        called = [state for state, named in self._by_state.items() if wanted == named.name and named.status != TRASHED]
         begun = [state for state in self.kept if len(wanted) >= SHORT_ID and state.startswith(wanted)]
-        several = called if len(called) > 1 else begun
-        if not called and len(several) > 1:
-            raise UserError(f"{len(several):,} states are called {wanted!r}.", f"They are {', '.join(several)}.")
-        return next(iter((*called, *begun)), None)
+        several = list(dict.fromkeys([found.id, *called] if found else called or begun))
+        if len(several) > 1:
+            they = ", ".join(f"{state} ({self.of(state).status})" for state in several)
+            what = f"{len(several):,} states are called {wanted!r}."
+            raise UserError(what, f"They are {they}.", "Give an id in place of the name.")
+        return next(iter(several), None)
 
     def need(self, wanted: str) -> str:
         """UserError: unknown, with those that are known."""
@@ -77,12 +79,13 @@ class Names:
         if found in self.kept:
             return found
         if refused := last_refusal(self._kv, found):
-            raise UserError(f"Nothing is kept of {self.of(found).name!r}.", refusal_words(refused), refused["next"])
+            next_step = refused.get("next") or "See 'pagekeep cache stat'."  # the version before did not log it
+            raise UserError(f"Nothing is kept of {self.of(found).name!r}.", refusal_words(refused), next_step)
         why = "The model has read nothing for it yet, or its state was evicted or removed."
         raise UserError(f"Nothing is kept of {self.of(found).name!r}.", why, "Ask something in it; it is kept then.")
 
     def _of(self, state: str) -> Named:
-        for conversations, status in ((self.present, "conversation"), (self.trashed, "in the trash")):
+        for conversations, status in ((self.present, "conversation"), (self.trashed, TRASHED)):
             if title := next((c.title for c in conversations if c.id == state), ""):
                 return Named(title, status)  # type: ignore[arg-type]
         if documents := documents_of(state):

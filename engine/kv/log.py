@@ -78,13 +78,20 @@ def read_log(folder: Path, last: int, level: LogLevel = "debug", conversation: s
 
 
 def last_refusal(folder: Path, conversation: str = "") -> dict[str, Any] | None:
-    """The last entry that says that nothing could be saved; with a conversation: if it was to be saved about then."""
+    """The last entry that says that nothing could be saved, if that is why nothing is kept: no save was noted after it,
+    but for those of about then, and nothing was removed. With a conversation: its own last save was of about then."""
     log = read_log(folder, _LOOKED_AT, "info")
     refused = next((e for e in reversed(log) if e["operation"] == "notice" and e.get("what") == NOT_SAVED), None)
-    if refused is None or not conversation:
-        return refused
-    saves = [e["at"] for e in log if e["operation"] == "save" and e.get("conversation") == conversation]
-    return refused if saves and saves[-1] - _ABOUT_SECONDS <= refused["at"] else None
+    if refused is None:
+        return None
+    own = [entry for entry in log if not conversation or entry.get("conversation") == conversation]
+    saved = max((e["at"] for e in own if e["operation"] == "save"), default=None)
+    if any(e["operation"] == "remove" and e.get("reason") == "asked for" and e["at"] > refused["at"] for e in own):
+        return None
+    if saved is None:
+        return None if conversation else refused
+    apart = saved - refused["at"]
+    return refused if (abs(apart) if conversation else apart) <= _ABOUT_SECONDS else None
 
 
 def _entries(file: Path) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,9 @@
 """Conversations by name: what is taken, what names several, what a refused question leaves behind."""
 
+import time
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,3 +165,29 @@ def test_saving_that_was_refused_is_told_where_nothing_is_kept(pagekeep) -> None
     assert told["why"].endswith("the disk is full.")
     assert told["next"] == "Free some space."
     assert "Nothing is kept. Saving was refused" in pagekeep("cache", "ls").out
+
+
+def logged(pagekeep, *entries: dict[str, Any]) -> None:
+    """`at` of the entries: seconds from now."""
+    log = KvLog(Paths.below(pagekeep.home).kv)
+    for entry in entries:
+        log.add("info", **{**entry, "at": time.time() + entry["at"]})
+    log.flush()
+
+
+def test_a_refusal_counts_only_where_it_is_why_nothing_is_kept(pagekeep) -> None:
+    with store_of(pagekeep) as store:
+        talk = store.create("X").id
+    pagekeep("cache", "stat")
+    days, refused = 86_400, {"operation": "notice", "what": NOT_SAVED, "why": "The disk is full."}
+    logged(pagekeep, {"operation": "save", "conversation": talk, "at": -9 * days}, {**refused, "at": -3 * days})
+    assert "read nothing for it yet" in pagekeep("cache", "show", "X", "--json").error["why"]
+    assert "Nothing is kept. Saving was refused" in pagekeep("cache", "ls").out, "nothing was saved since"
+    logged(pagekeep, {"operation": "save", "conversation": talk, "at": 10 - 3 * days})
+    told = pagekeep("cache", "show", "X", "--json").error
+    assert "Saving was refused at 20" in told["why"]
+    assert "cache stat" in told["next"], "notices of older versions have no such word"
+    logged(pagekeep, {"operation": "save", "conversation": "other", "at": -2 * days})
+    assert pagekeep("cache", "ls").out.strip() == "Nothing is kept yet."
+    logged(pagekeep, {**refused, "at": -days}, {"operation": "remove", "reason": "asked for", "at": -5})
+    assert pagekeep("cache", "ls").out.strip() == "Nothing is kept yet.", "it was emptied since"

@@ -77,6 +77,29 @@ def test_an_imported_state_is_removed_by_its_name(pagekeep, tmp_path: Path) -> N
     assert "no such conversation" in pagekeep("cache", "rm", "trip", "--json").error["what"]
 
 
+def test_states_of_one_name_are_told_apart_by_their_ids(pagekeep, tmp_path: Path) -> None:
+    with Opened(tmp_path / "there", small_layout()) as opened:
+        for start, name in enumerate(("first id", "second id")):
+            opened.converse(name, tokens_of(range(start, 3 * PAGE))).release()
+    for name in ("first id", "second id"):
+        (tmp_path / name).mkdir()
+        with StoreTools(tmp_path / "there") as tools:
+            tools.export_state(name, tmp_path / name / "trip.state")
+        pagekeep("cache", "import", tmp_path / name / "trip.state")
+    for command in (("rm", "trip"), ("pin", "trip"), ("show", "trip"), ("export", "trip", tmp_path / "x")):
+        error = pagekeep("cache", *command, "--json").error
+        assert error["what"] == "2 states are called 'trip'."
+        assert "first id (imported)" in error["why"]
+        assert "second id (imported)" in error["why"]
+    assert len(pagekeep("cache", "ls", "--json").json["conversations"]) == 2
+    (done,) = pagekeep("cache", "rm", "second id", "--json").json["removed"]
+    assert done["conversation"] == "second id"
+    assert pagekeep("cache", "show", "trip", "--json").json["conversation"] == "first id"
+    with closing(ConversationStore(pagekeep.home / "data" / "conversations.db")) as store:
+        made = store.create("trip").id
+    assert f"{made} (conversation)" in pagekeep("cache", "rm", "trip", "--json").error["why"]
+
+
 def test_the_log_of_an_unknown_conversation_is_an_error_that_names_the_known(pagekeep, tmp_path: Path) -> None:
     with Opened(tmp_path / "there", small_layout()) as opened:
         opened.converse("some long id", tokens_of(range(3 * PAGE))).release()
