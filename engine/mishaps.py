@@ -20,6 +20,14 @@ def as_engine_error(error: Exception) -> EngineError:
     )
 
 
+def explained(error: Exception) -> EngineError:
+    """The error itself, or what the reader is told of a bug in a turn's own work."""
+    if isinstance(error, EngineError):
+        return error
+    log.error("engine: a turn failed", exc_info=error)
+    return as_engine_error(error)
+
+
 def tell(command: Command | None, error: Exception, emit: Callable[[Event], None]) -> None:
     """Answers the command that failed (None: none in particular), so that nobody waits for ever."""
     log.error("engine: %s failed", type(command).__name__ if command else "a step", exc_info=error)

@@ -26,6 +26,7 @@ from engine.messages import (
     TurnFailed,
     TurnId,
 )
+from engine.mishaps import explained
 from engine.parking import Parking
 from engine.row_runs import decode_run, prefill_run
 from engine.runner import RowRun, Runner
@@ -175,11 +176,11 @@ class Scheduler:
         return prefill_slice(self._rates.prefill, self._limits.prefill_chunk, decoding=decoding)
 
     def _guard(self, turn: Turn, action: Callable[[], object]) -> None:
-        """A turn that cannot go on fails alone; the others are not touched."""
+        """A turn that cannot go on fails alone, for a bug of ours too; the others are not touched."""
         try:
             action()
-        except EngineError as error:
-            self._fail(turn, error)
+        except Exception as error:
+            self._fail(turn, explained(error))
 
     # --- after a step -------------------------------------------------------------------------------
 
@@ -201,10 +202,8 @@ class Scheduler:
         self,
         runs: Sequence[tuple[Turn, RowRun]],
         sound: Set[int],
-        logits: npt.NDArray[np.float32],
-        hidden: npt.NDArray[np.float32],
-        ms: float,
-    ) -> None:
+        logits: npt.NDArray[np.float32], hidden: npt.NDArray[np.float32], ms: float,
+    ) -> None:  # fmt: skip
         row, sampled = 0, []
         for turn, run in runs:
             if id(turn) not in sound:

@@ -114,7 +114,7 @@ class Turn:
         if self.reused.total >= self.request.history_tokens and self.missing.reason not in ("edited", "not in cache"):
             return self.missing.reason
         reasons = (part.reason for part in computed_ranges(self.request, self.reused.total, self.missing))
-        return next(reason for reason in reasons if reason != "last sampled")
+        return next((reason for reason in reasons if reason != "last sampled"), "last sampled")
 
     def finished(self, reason: FinishReason, bytes_written: int) -> TurnFinished:
         return TurnFinished(

@@ -193,3 +193,12 @@ def test_the_log_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(files) == 2
     assert sum(path.stat().st_size for path in files) < 5000
     assert json.dumps(read_log(tmp_path, 1)[0]["tokens"]) == "199"
+
+
+def test_an_answer_that_goes_on_explains_its_one_token(driver: Driver) -> None:
+    """The prompt of "continue" ends in the last sampled token, which alone was never computed."""
+    first = driver.run("1", "c", prompt(300))
+    text = prompt(300) + first.generated
+    more = driver.run("2", "c", text, history=len(text.ids) - 1, last_turn="stopped")
+    assert more.computed == (ComputedRange(1, "last sampled"),)
+    assert more.reused.total == len(text.ids) - 1
