@@ -196,7 +196,8 @@ class StoreTools:
     def _moved(self, operation: str, done: Transferred, file: Path) -> Transferred:
         self._log.add(
             "info", operation, conversation=done.conversation, tokens=done.tokens, bytes=done.bytes,
-            records=done.records, new=done.new if operation == "import" else None, file=file.name, reason="asked for",
+            records=done.records, snapshots=done.states or None, new=done.new if operation == "import" else None,
+            file=file.name, reason="asked for",
         )  # fmt: skip
         return done
 

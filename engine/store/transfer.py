@@ -1,7 +1,7 @@
 """Moving a conversation's state to another machine: one file, verified when it is written and when it is read.
 
-The file has the format of a segment (FORMAT.md): the records of the conversation's pages in order, its tail, and last
-its head, which tells that the file is whole.
+The file has the format of a segment (FORMAT.md): the records of the conversation's pages in order, its tail, snapshots
+of recurrent layers on its way, and last its head, which tells that the file is whole.
 """
 
 from __future__ import annotations
@@ -10,29 +10,33 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from engine.errors import StoreError
-from engine.kv.keys import Key, page_key, root_key
+from engine.kv.keys import Key, page_key, root_key, state_key
 from engine.store.inspect import chain, heads_named, locate
 from engine.store.record import BLOCK, SHIFTED, Kind, RecordHeader, intact
 from engine.store.recovery import head_of, head_record
 from engine.store.rows import NewRecord, insert_records, model_id, put_head, read_head, set_scanned, transaction
 from engine.store.segment import Found, SegmentWriter, scan
 
+WITH_STATES = 2  # version of an export, in its head's layout id; one without snapshots is as it was in version 1
+
 
 @dataclass(frozen=True)
 class Transferred:
-    """What was moved: `tokens` of the conversation, `records` in the file, of which `new` were not here before."""
+    """What was moved: `tokens` of the conversation, `records` in the file, of which `new` were not here before and
+    `states` are snapshots of recurrent layers."""
 
     conversation: str
     fingerprint: str
     tokens: int
     records: int
     new: int
+    states: int
     bytes: int
 
 
@@ -43,6 +47,8 @@ def export_state(db: sqlite3.Connection, segments: Path, conversation: str, targ
     model, last, tail, tokens = heads_named(db, conversation)[0]
     keys = [Key(key) for key in chain(db, model, last, tail)]
     found = list(locate(db, segments, model, keys))
+    states = _states_on_the_way(db, segments, model, [header for _, header in found])
+    found += states
     fingerprint = db.execute("SELECT fingerprint FROM models WHERE id = ?", (model,)).fetchone()[0]
     head = read_head(
         db.execute(
@@ -54,7 +60,7 @@ def export_state(db: sqlite3.Connection, segments: Path, conversation: str, targ
     try:
         for (path, offset), header in found:
             writer.append(header, [_body(path, offset, header)])
-        writer.append(head_record(head, fingerprint), [])
+        writer.append(replace(head_record(head, fingerprint), layout_id=WITH_STATES if states else 0), [])
         writer.sync()
         _check(list(scan(writer.path, 0)), writer.path)
         writer.path.rename(target)
@@ -64,7 +70,7 @@ def export_state(db: sqlite3.Connection, segments: Path, conversation: str, targ
         raise
     finally:
         writer.close()
-    return Transferred(conversation, fingerprint.hex(), tokens, len(found), 0, target.stat().st_size)
+    return Transferred(conversation, fingerprint.hex(), tokens, len(found), 0, len(states), target.stat().st_size)
 
 
 def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transferred:
@@ -82,7 +88,7 @@ def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transf
     try:
         offsets = [writer.append(record.header, [_body(source, record.offset, record.header)]) for record in fresh]
         placed = [NewRecord(f.header, writer.name, offset) for f, offset in zip(fresh, offsets, strict=True)]
-        writer.append(head, [])
+        writer.append(replace(head, layout_id=0), [])
         writer.sync()
         with transaction(db):
             set_scanned(db, writer.name, writer.end)
@@ -92,7 +98,9 @@ def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transf
     finally:
         writer.close()
     size = source.stat().st_size
-    return Transferred(head.conversation, head.fingerprint.hex(), head.start, len(found) - 1, len(fresh), size)
+    states = sum(record.header.kind == Kind.STATE for record in found)
+    counts = len(found) - 1, len(fresh), states
+    return Transferred(head.conversation, head.fingerprint.hex(), head.start, *counts, size)
 
 
 def _model(db: sqlite3.Connection, fingerprint: bytes) -> int:
@@ -119,8 +127,11 @@ def _check(found: list[Found], path: Path) -> RecordHeader:
     if len(heads) != 1 or found[-1].header.kind != Kind.HEAD:
         raise _unsound(path, "It has no end: it was cut short, or is no exported conversation.")
     head, position = heads[0], 0
+    if head.layout_id not in (0, WITH_STATES):
+        raise _unsound(path, "A newer Pagekeep has written it.")
     parent = root_key(head.fingerprint)
-    for key, headers in _by_key(found[:-1]):
+    borders, tokens = {parent: 0}, list[RecordHeader]()
+    for key, headers in _by_key([record for record in found[:-1] if record.header.kind != Kind.STATE]):
         first = headers[0]
         pure = page_key(first.parent, first.ids, first.roles) == key
         if (first.start, first.parent) != (position, parent) or not (pure or first.flags & SHIFTED):
@@ -128,12 +139,37 @@ def _check(found: list[Found], path: Path) -> RecordHeader:
         if any(header.fingerprint != head.fingerprint for header in headers):
             raise _unsound(path, "Its pages are of different models.")
         position, parent = position + len(first.ids), key
+        borders[key] = position
+        tokens.append(first)
     for record in found[:-1]:
         if not _intact(path, record):
             raise _unsound(path, f"The page at token {record.header.start:,} is damaged.")
     if position != head.start or parent not in (head.key, head.parent):
         raise _unsound(path, f"It holds {position:,} of {head.start:,} tokens.")
+    for state in (record.header for record in found if record.header.kind == Kind.STATE):
+        if state.fingerprint != head.fingerprint or not _belongs(state, borders, tokens):
+            raise _unsound(path, f"The snapshot at token {state.start + len(state.ids):,} is of another conversation.")
     return head
+
+
+def _belongs(state: RecordHeader, borders: dict[Key, int], pages: list[RecordHeader]) -> bool:
+    """Whether a snapshot was taken on the way through these pages. `borders`: where what follows a key begins."""
+    if borders.get(state.parent) != state.start:
+        return False
+    size, following = len(state.ids), next((page for page in pages if page.start == state.start), None)
+    if following is None or state.key != state_key(page_key(state.parent, state.ids, state.roles)):
+        return False
+    return np.array_equal(state.ids, following.ids[:size]) and np.array_equal(state.roles, following.roles[:size])
+
+
+def _states_on_the_way(
+    db: sqlite3.Connection, segments: Path, model: int, pages: list[RecordHeader]
+) -> list[tuple[tuple[Path, int], RecordHeader]]:
+    borders = {page.parent: page.start for page in pages}
+    query = "SELECT key FROM records WHERE model = ? AND parent = ? AND kind = 4 ORDER BY tokens"
+    keys = [Key(row[0]) for parent in borders for row in db.execute(query, (model, parent)).fetchall()]
+    found = locate(db, segments, model, keys)
+    return [(place, header) for place, header in found if _belongs(header, borders, pages)]
 
 
 def _by_key(found: list[Found]) -> Iterator[tuple[Key, list[RecordHeader]]]:

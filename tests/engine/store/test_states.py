@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from engine.errors import StoreError
+from engine.kv.keys import page_key, state_key
 from engine.kv.recurrent import Snapshots
 from engine.messages import Tokens
 from engine.store.record import Kind
-from engine.store.segment import scan
+from engine.store.segment import SegmentWriter, scan
 from engine.store.tools import StoreTools
 from tests.engine.kv.small import PAGE
 from tests.engine.kv.test_recurrent import LAYOUT, Run, _straight, _text
@@ -93,3 +96,57 @@ def test_they_go_with_their_conversation(folder: Path, forget: bool) -> None:
         tools.forget("chat") if forget else tools.gc(0)
         stat = tools.stat()
         assert (stat.pages, stat.tails, stat.live_bytes) == (0, 0, 0)
+
+
+def test_they_move_with_their_conversation(folder: Path, tmp_path: Path) -> None:
+    """Also where another conversation goes another way from the same page on."""
+    with Opened(folder) as opened:
+        other = run_in(opened)
+        other.compute(DOCUMENT + _text(20, 7), anchors=(52,))
+        opened.cache.save("other", other.sequence)
+        assert opened.cache.flush(30)
+    file = tmp_path / "chat.state"
+    with StoreTools(folder) as tools:
+        sent = tools.export_state("chat", file)
+    states = [found.header for found in scan(file, 0) if found.header.kind == Kind.STATE]
+    assert sent.states == len(states) > 1
+    assert {header.start + len(header.ids) for header in states} >= {len(DOCUMENT), len(WHOLE)}
+    with StoreTools(tmp_path / "there") as tools:
+        taken = tools.import_state(file)
+        assert (taken.states, taken.new) == (sent.states, sent.records)
+        assert tools.import_state(file).new == 0
+        assert not tools.verify().damaged
+    with Opened(tmp_path / "there") as opened:
+        assert back(opened, WHOLE + _text(3, 9))[1] == len(WHOLE)
+
+
+def test_a_snapshot_that_is_not_sound_is_not_taken_in(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "chat.state"
+    with StoreTools(folder) as tools:
+        tools.export_state("chat", file)
+    last = [found for found in scan(file, 0) if found.header.kind == Kind.STATE][-1]
+    flip(file, last.offset + last.header.payload_offset + 600)
+    with StoreTools(tmp_path / "there") as tools:
+        with pytest.raises(StoreError, match="damaged"):
+            tools.import_state(file)
+        assert tools.stat().live_bytes == 0
+
+
+def test_a_snapshot_of_another_way_is_not_taken_in(folder: Path, tmp_path: Path) -> None:
+    """Sound by itself: the tokens that it names are not the conversation's."""
+    file, forged = tmp_path / "chat.state", tmp_path / "forged"
+    forged.mkdir()
+    with StoreTools(folder) as tools:
+        tools.export_state("chat", file)
+    writer = SegmentWriter(forged)
+    for found in scan(file, 0):
+        at, header = found.offset + found.header.payload_offset, found.header
+        body = file.read_bytes()[at : found.offset + header.record_bytes][: header.extra_offset - header.payload_offset]
+        if header.kind == Kind.STATE:
+            ids = header.ids + 1
+            header = replace(header, ids=ids, key=state_key(page_key(header.parent, ids, header.roles)))
+        writer.append(header, [body[: header.payload_bytes]])
+    writer.sync()
+    writer.close()
+    with StoreTools(tmp_path / "there") as tools, pytest.raises(StoreError, match="another conversation"):
+        tools.import_state(writer.path)
