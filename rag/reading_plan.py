@@ -24,6 +24,19 @@ WHOLE = re.compile(
     re.IGNORECASE,
 )
 
+LIST = re.compile(
+    r"^\W*(?:please\s+)?(?:list|enumerate)\b"
+    r"|\b(?:list|name|find|show|give(?: me)?|what are|which are|enumerate)\s+(?:of\s+)?(?:all|every|each)\b",
+    re.IGNORECASE,
+)
+FILE_NAME = re.compile(r"\S+\.pdf\b", re.IGNORECASE)
+_SUMMARY = """
+a about all an and arguments book brief briefly can content contents could document documents dr file files give ideas
+in is it its key long main make manual me of outline overview paper pdf please points report short summaries summarise
+summarize summary tell text the this tl tldr us what whole write you
+"""
+SUMMARY_WORDS = frozenset(_SUMMARY.split())
+
 
 @dataclass(frozen=True)
 class Part:
@@ -75,6 +88,17 @@ class ReadingPlan(Generic[PartT]):
 def wants_whole(question: str) -> bool:
     """A few passages cannot answer this question."""
     return WHOLE.search(question) is not None
+
+
+def wants_list(question: str) -> bool:
+    """It asks for entries, which are collected and not told again."""
+    return LIST.search(question) is not None
+
+
+def wants_summary(question: str) -> bool:
+    """It asks what a document says, about nothing in particular: every part of it has an answer."""
+    words = {word.casefold() for word in re.findall(r"\w+", FILE_NAME.sub("document", question))}
+    return wants_whole(question) and words <= SUMMARY_WORDS
 
 
 def reading_plan(passages: Sequence[Passage], budget: int, note: int, count: TokenCounter) -> ReadingPlan[Part]:

@@ -22,6 +22,7 @@ from app.core.records import (
 from engine.messages import TurnFinished
 from rag.coverage import Coverage, not_found_note, page_ranges, says_not_found
 from rag.reading_plan import wants_whole
+from rag.sentences import sentences
 from rag.types import Citation, Document, DocumentId, Passage
 
 if TYPE_CHECKING:
@@ -60,6 +61,22 @@ def cite_answer(
     except Exception as error:
         log.exception("citations failed: %s", as_user_error(error).what)
         return ()
+
+
+def proven(text: str, numbered: dict[int, Passage], library: Library) -> str:
+    """Its sentences that a passage bears out, each with the number of that passage; "" when there is none."""
+    said = dict.fromkeys(text[start:end] for start, end in sentences(text))
+    marked = (_proven_sentence(sentence, numbered, library) for sentence in said if any(map(str.isalpha, sentence)))
+    return " ".join(sentence for sentence in marked if sentence)
+
+
+def _proven_sentence(sentence: str, numbered: dict[int, Passage], library: Library) -> str:
+    """A sentence too short to be matched by itself may be borne out by a passage that it is marked with."""
+    for tried in (sentence, *(f"{sentence} [{number}]" for number in numbered)):
+        found = [one for one in cite_answer(tried, numbered, library) if one.verified != "not_found"]
+        if found:
+            return f"{sentence} [{found[0].marker}]"
+    return ""
 
 
 def _without_repeats(answer: str, citations: Iterable[StoredCitation]) -> Iterator[StoredCitation]:

@@ -5,7 +5,6 @@ The plan is exact in tokens for the model it was made with, and says what is lef
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
@@ -17,8 +16,7 @@ from app.core.prompt import Addition, Composed, Context, compose
 from app.core.scoping import Searched
 from app.core.segments import PromptFormat
 from rag.context import reflowed
-from rag.coverage import says_not_found
-from rag.reading_plan import Part, ReadingPlan, reading_plan
+from rag.reading_plan import Part, ReadingPlan, reading_plan, wants_list, wants_summary
 from rag.types import Passage
 
 if TYPE_CHECKING:
@@ -26,12 +24,16 @@ if TYPE_CHECKING:
 
 PART_TOKENS = 1536  # most text of one step; a small model is lost in more
 NOTE_TOKENS = 128
+LIST_TOKENS = 256  # a list is not to lose its end
 GLUE_TOKENS = 96  # header, template and instruction, generously
 LONGEST_QUESTION = 4  # parts of the context: a question may take one of them
-MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\](?!\()")
 PER_PART = "{question}\n\nAnswer from these passages only. If they say nothing about it, answer: Not here."
+PER_PART_LIST = (
+    '{question}\n\nAnswer from these passages only, each entry on a line of its own that begins with "- ".'
+    " If they say nothing about it, answer: Not here."
+)
+PER_PART_SUMMARY = "Summarise these passages in two or three sentences."
 TOGETHER = "{notes}\n\nThese are notes on the parts of a document. Answer from all of them together: {question}"
-NOTHING = re.compile(r"^\W*(?:not here|none|nothing|n/?a|no)\W*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,11 @@ def survey_plan(
             f"It takes {asked:,} tokens and goes along with every part.",
             "Shorten it.",
         )
-    budget = min(PART_TOKENS, context - asked - NOTE_TOKENS - GLUE_TOKENS)
+    note = note_tokens(question)
+    budget = min(PART_TOKENS, context - asked - note - GLUE_TOKENS)
     several = len(searched.documents) > 1
     named = [_under_its_document(p, texts) for p in passages] if several else passages
-    plan = reading_plan(named, budget, NOTE_TOKENS, lambda text: len(chat.text_ids(f"[000] {reflowed(text)}\n\n")))
+    plan = reading_plan(named, budget, note, lambda text: len(chat.text_ids(f"[000] {reflowed(text)}\n\n")))
     parts = tuple(_part(part, passages, library) for part in plan.parts)
     return SurveyPlan(parts, plan.rounds, question, searched.label)
 
@@ -124,9 +127,20 @@ def _pages(passages: Sequence[Passage], library: Library) -> str:
     return f"page {begin}" if first == last else f"pages {begin}–{end}"
 
 
+def note_tokens(question: str) -> int:
+    """Most that a note on a part may take."""
+    return LIST_TOKENS if wants_list(question) else NOTE_TOKENS
+
+
+def _instruction(question: str) -> str:
+    if wants_list(question):
+        return PER_PART_LIST
+    return PER_PART_SUMMARY if wants_summary(question) else PER_PART
+
+
 def part_prompt(chat: PromptFormat, plan: SurveyPlan, passages: Sequence[Passage]) -> Composed:
     """Passages numbered from 1, so that what was computed for them serves the next survey too."""
-    question = PER_PART.format(question=plan.question)
+    question = _instruction(plan.question).format(question=plan.question)
     return compose(chat, Addition(question, (), tuple(passages), None, grounded=True), Context())
 
 
@@ -134,23 +148,3 @@ def joined_prompt(chat: PromptFormat, question: str, notes: Sequence[tuple[str, 
     """`notes`: (title, text)."""
     listed = "\n".join(f"- {title}: {' '.join(text.split())}" if title else f"- {text}" for title, text in notes)
     return compose(chat, Addition(TOGETHER.format(notes=listed, question=question)), Context())
-
-
-def renumbered(text: str, first_marker: int, count: int) -> str:
-    """Markers 1 to `count` of a part's own numbering as those of the survey; invented ones are left out."""
-
-    def names(match: re.Match[str]) -> str:
-        numbers = [int(one) for one in re.split(r"[,;]", match[1])]
-        known = [first_marker + n - 1 for n in numbers if 1 <= n <= count]
-        return "".join(f"[{n}]" for n in known)
-
-    return MARKER.sub(names, text)
-
-
-def without_markers(text: str) -> str:
-    return re.sub(r" +([.,;:])", r"\1", MARKER.sub("", text))
-
-
-def says_nothing(note: str) -> bool:
-    bare = without_markers(note).strip()
-    return not bare or NOTHING.match(bare) is not None or says_not_found(bare)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from app.core.survey_plan import SurveyPart, SurveyPlan, says_nothing
+from app.core.survey_notes import MORE, says_nothing
+from app.core.survey_plan import SurveyPart, SurveyPlan
+from rag.reading_plan import wants_list
 
 NOT_BORNE_OUT = "; these pages do not bear this out"
 TOGETHER_HEAD = "**All together**"
+LEFT_OUT = "Entries of the notes that their pages do not bear out are not in this list."
 
 
 def part_head(part: SurveyPart, borne_out: bool) -> str:
@@ -40,9 +43,21 @@ def closing_text(plan: SurveyPlan, notes: Mapping[int, str], together: str) -> s
         parts = "the only part" if silent == 1 else f"all {silent:,} parts"
         return f"Nothing about it was found in {parts} read."
     rest = f"\n\n{silent:,} of {len(plan.parts):,} parts say nothing about it." if silent else ""
-    if not together.strip() and len(plan.parts) - silent > 1:
+    if any(note.endswith(MORE) for note in notes.values()):
+        rest += f"\n\nNotes that end in “{MORE}” were cut: there may be more."
+    together = together.strip()
+    if not together and len(plan.parts) - silent > 1:
         return f"No two of these notes are borne out by their pages, so nothing is put together.{rest}"
-    return (f"{TOGETHER_HEAD}\n\n{together.strip()}" if together.strip() else "") + rest
+    if together and wants_list(plan.question):
+        rest = f"\n\n{LEFT_OUT}{rest}"
+    return (f"{together_head(plan, together)}{together}" if together else "") + rest
+
+
+def together_head(plan: SurveyPlan, together: str) -> str:
+    """With the number of entries, where it is a list."""
+    count = len(together.splitlines())
+    told = f" ({count:,} {'entry' if count == 1 else 'entries'})" if wants_list(plan.question) else ""
+    return f"{TOGETHER_HEAD}{told}\n\n"
 
 
 def models_words(plan: SurveyPlan, notes: Mapping[int, str], borne_out: Collection[int], text: str) -> str:
@@ -55,7 +70,7 @@ def models_words(plan: SurveyPlan, notes: Mapping[int, str], borne_out: Collecti
         at += len(part_text(plan.parts[step], notes[step], step in borne_out))
         blank[start:at] = text[start:at]
     together = notes.get(plan.steps - 1, "").strip() if plan.rounds else ""
-    head = f"{TOGETHER_HEAD}\n\n"
+    head = together_head(plan, together)
     if together and text.startswith(head, at):
         start, end = at + len(head), at + len(head) + len(together)
         blank[start:end] = text[start:end]

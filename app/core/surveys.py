@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.core.citing import cite_answer
+from app.core.citing import cite_answer, proven
 from app.core.engine_events import Mailbox
 from app.core.errors import Cancelled, UserError
 from app.core.events import TurnDone, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
@@ -20,17 +20,8 @@ from app.core.prompt import Composed
 from app.core.reasoning import split_answer
 from app.core.records import Message, StoredCitation, TurnReport
 from app.core.segments import PromptFormat
-from app.core.survey_plan import (
-    NOTE_TOKENS,
-    SurveyPart,
-    SurveyPlan,
-    joined_prompt,
-    part_prompt,
-    renumbered,
-    says_nothing,
-    survey_plan,
-    without_markers,
-)
+from app.core.survey_notes import entries, listed, renumbered, says_nothing, tidied, without_markers
+from app.core.survey_plan import SurveyPart, SurveyPlan, joined_prompt, note_tokens, part_prompt, survey_plan
 from app.core.survey_text import closing_text, models_words, shown_notes
 from app.core.totals import TurnTotals
 from app.core.turn_parts import RunningTurn, TurnServices
@@ -44,6 +35,7 @@ from engine.messages import (
     TurnFinished,
     TurnId,
 )
+from rag.reading_plan import wants_list
 from rag.types import Passage
 
 THINKING_TOKENS = 512  # room for what a reasoning model writes before its note
@@ -92,13 +84,16 @@ class Survey:
         if step < len(self.plan.parts):
             part = self.plan.parts[step]
             passages = self._passages(part)
-            text = self._ask(part_prompt(self._chat(passages), self.plan, passages), NOTE_TOKENS, step)
+            composed = part_prompt(self._chat(passages), self.plan, passages)
+            text = self._ask(composed, note_tokens(self.plan.question), step)
             return renumbered(text, part.first_marker, len(passages))
         told = self._joined(step)
         last = step == self.plan.steps - 1
         if len(told) < 2:
             return told[0][1] if told and not last else ""
-        most = self.services.settings().sampling.max_tokens if last else NOTE_TOKENS
+        if wants_list(self.plan.question):
+            return listed(entry for _, note in told for entry in entries(note))
+        most = self.services.settings().sampling.max_tokens if last else note_tokens(self.plan.question)
         return self._ask(joined_prompt(self._chat(), self.plan.question, told), most, step)
 
     def _chat(self, passages: Sequence[Passage] = ()) -> PromptFormat:
@@ -113,19 +108,31 @@ class Survey:
         for groups in self.plan.rounds:
             if step < first + len(groups):
                 steps = [before + n for n in groups[step - first]]
-                return [(self._title(n), self.notes[n]) for n in steps if self._counts(n)]
+                told = ((self._title(n), self._told(n)) for n in steps if self._counts(n))
+                return [(title, note) for title, note in told if note]
             before, first = first, first + len(groups)
         raise AssertionError("the plan has no such step")
 
     def _counts(self, step: int) -> bool:
         return not says_nothing(self.notes[step]) and (step >= len(self.plan.parts) or step in self._borne_out)
 
+    def _told(self, step: int) -> str:
+        """The note; of a list on a part, the entries that its pages bear out, each with its passage."""
+        if step >= len(self.plan.parts) or not wants_list(self.plan.question):
+            return self.notes[step]
+        numbered = self._numbered(self.plan.parts[step])
+        library = self.services.library()
+        told = entries(without_markers(self.notes[step]))
+        return listed(filter(None, (proven(entry, numbered, library) for entry in told)))
+
+    def _numbered(self, part: SurveyPart) -> dict[int, Passage]:
+        return dict(enumerate(self._passages(part), part.first_marker))
+
     def _bears_out(self, step: int) -> bool:
         """The part's own pages support at least something of its note."""
         if step >= len(self.plan.parts) or says_nothing(self.notes[step]):
             return False
-        part = self.plan.parts[step]
-        numbered = dict(enumerate(self._passages(part), part.first_marker))
+        numbered = self._numbered(self.plan.parts[step])
         found = cite_answer(self.notes[step], numbered, self.services.library())
         return any(citation.verified != "not_found" for citation in found)
 
@@ -171,7 +178,7 @@ class Survey:
         self.totals = self.totals.with_turn(event, read)
         if event.reason == "cancelled":
             raise Cancelled
-        return split_answer(event.text, self.model.reasons)[1].strip()
+        return tidied(split_answer(event.text, self.model.reasons)[1], cut=event.reason in ("length", "context"))
 
     # --- what came of it ------------------------------------------------------------------------------
     def _take(self, step: int, note: str) -> None:
@@ -211,7 +218,7 @@ class Survey:
         numbered: dict[int, Passage] = {}
         for step, part in enumerate(self.plan.parts):
             if step in self.notes and not says_nothing(self.notes[step]):
-                numbered.update(enumerate(self._passages(part), part.first_marker))
+                numbered.update(self._numbered(part))
         said = models_words(self.plan, self.notes, self._borne_out, text)
         return cite_answer(said, numbered, self.services.library())
 

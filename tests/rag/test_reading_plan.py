@@ -3,7 +3,7 @@ import random
 import pytest
 
 from rag import Document, DocumentId, Library, Passage
-from rag.reading_plan import ReadingPlan, reading_plan, wants_whole
+from rag.reading_plan import ReadingPlan, reading_plan, wants_list, wants_summary, wants_whole
 
 
 def words(text: str) -> int:
@@ -94,3 +94,22 @@ def test_the_sample(library: Library, sample: Document) -> None:
 )
 def test_questions_for_the_whole(question: str, whole: bool) -> None:
     assert wants_whole(question) == whole
+
+
+@pytest.mark.parametrize(
+    ("question", "listing", "summary"),
+    [
+        ("List the fees", True, False),
+        ("Please enumerate the rules.", True, False),
+        ("What are all the exceptions?", True, False),
+        ("How many rules are there?", False, False),
+        ("Summarise the document", False, True),
+        ("Give me a short overview of policy-2.1.pdf, please", False, True),
+        ("What is this book about?", False, True),
+        ("Summarise what it says about fees", False, False),
+        ("What does the list on page 3 say?", False, False),
+        ("Please tell me what it is about", False, False),
+    ],
+)
+def test_lists_and_summaries(question: str, listing: bool, summary: bool) -> None:
+    assert (wants_list(question), wants_summary(question)) == (listing, summary)

@@ -10,7 +10,8 @@ import pytest
 
 from app.core.events import TurnDone, TurnPhase, TurnText
 from app.core.lookups import Scope
-from app.core.survey_plan import SurveyPlan, renumbered, says_nothing, survey_plan, without_markers
+from app.core.survey_notes import entries, listed, renumbered, says_nothing, tidied, without_markers
+from app.core.survey_plan import SurveyPlan, survey_plan
 from app.core.survey_text import models_words
 from assets import sample_pdf
 from engine.messages import DropState
@@ -19,7 +20,8 @@ from tests.app.core.test_turns import Desk
 from tests.rag.pdf_files import write_pdf
 
 pytestmark = pytest.mark.model
-QUESTION = "List all rules about time."
+QUESTION = "Which rules about time are there?"
+LIST = "List all rules about time."
 SMALL = 1024  # tokens of context, so that the sample document has several parts
 
 
@@ -41,11 +43,11 @@ def quoting(prompt: str) -> str:
     return f"{' '.join(passage.split()[:14])} [{marks[-1][1]}]."
 
 
-def begin(desk: Desk, **changes: Any) -> Any:
+def begin(desk: Desk, question: str = QUESTION, **changes: Any) -> Any:
     conversation = desk.store.create(documents=[desk.document])
     if changes:
         desk.store.set_scope(conversation.id, Scope(**changes))
-    desk.turns.ask(conversation.id, QUESTION, survey=True)
+    desk.turns.ask(conversation.id, question, survey=True)
     return conversation.id
 
 
@@ -118,17 +120,18 @@ def test_a_stop_in_the_first_part_still_tells_what_was_read(desk: Desk) -> None:
     assert done.prompt == sum(len(turn.tokens) for turn in desk.engine.submitted), "both runs"
 
 
-def test_after_the_process_ended_it_goes_on_from_what_was_stored(desk: Desk, tmp_path: Path, chat: Any) -> None:
-    conversation = begin(desk)
+@pytest.mark.parametrize("question", [QUESTION, LIST])
+def test_after_the_process_ended_it_goes_on_from_what_was_stored(desk: Desk, question: str) -> None:
+    conversation = begin(desk, question)
     finished = desk.end_of_turn().message
-    plan = desk.store.surveys.plan(finished.id)
+    asked = len(desk.engine.submitted)
     with desk.store._database.transaction() as db:  # as a kill behind the second note leaves it
         db.execute("DELETE FROM survey_notes WHERE step >= 2")
         db.execute("UPDATE messages SET state = 'partial', report = NULL WHERE id = ?", [finished.id])
     desk.engine.submitted.clear()
     desk.turns.continue_answer(conversation)
     assert desk.end_of_turn().message.text == finished.text
-    assert len(desk.engine.submitted) == plan.steps - 2
+    assert len(desk.engine.submitted) == asked - 2
 
 
 def test_parts_that_say_nothing_are_counted_and_not_shown(desk: Desk) -> None:
@@ -230,7 +233,8 @@ def test_a_plan_survives_its_json(desk: Desk) -> None:
 )
 def test_markers_of_a_part_become_those_of_the_survey(text: str, shown: str) -> None:
     assert renumbered(text, 11, 3) == shown
-    assert without_markers("Thirty days [2].") == "Thirty days."
+    assert without_markers("Thirty days [2] [3; 4].") == "Thirty days."
+    assert without_markers("It is in the .deb [2] file") == "It is in the .deb  file"
 
 
 @pytest.mark.parametrize(
@@ -241,10 +245,75 @@ def test_markers_of_a_part_become_those_of_the_survey(text: str, shown: str) -> 
         ("None", True),
         ("The passages do not mention it.", True),
         ("No more than 30 days are allowed [2].", False),
+        ("1. The answer is not here.\n2. The rule is not here.", True),
+        ("The document is not here.", True),
+        ("1. 2.\n3. 4.", True),
+        ("42.", False),
+        ("Names must not contain spaces.", False),
+        ("The passages do not mention it. Keys cost 12 euros.", False),
     ],
 )
 def test_notes_that_say_nothing(note: str, nothing: bool) -> None:
     assert says_nothing(note) is nothing
+
+
+@pytest.mark.parametrize(
+    ("note", "cut", "shown"),
+    [
+        ("Keys cost 12 euros. The desk is op", True, "Keys cost 12 euros. …"),
+        ("- Keys\n- Desks\n- Read", True, "- Keys\n- Desks …"),
+        ("1. Keys 2. D", True, "1. Keys 2. D …"),
+        ("鍵は十二ユーロ。窓口は", True, "鍵は十二ユーロ。 …"),
+        ("- Keys [1]\n- keys [2]\n\n- Desks", False, "- Keys [1]\n\n- Desks"),
+        (" All of it. ", False, "All of it."),
+    ],
+)
+def test_notes_are_tidied(note: str, cut: bool, shown: str) -> None:
+    assert tidied(note, cut) == shown
+
+
+def test_entries_are_the_items_of_a_list_or_all_of_a_note() -> None:
+    assert entries("Here they are:\n- Keys [1]\n2. Desks\n* A chair …") == ["Keys [1]", "Desks", "A chair"]
+    assert entries("Keys cost\n12 euros. …") == ["Keys cost 12 euros."]
+    assert listed(["Keys [1]", "keys [4]", "12", "12"]) == "- Keys [1]\n- 12\n- 12"
+
+
+def test_a_list_is_collected_from_the_notes_and_every_entry_is_cited(desk: Desk) -> None:
+    def copies(turn: Any) -> list[int]:
+        first = " ".join(desk.engine.decode(turn.tokens.ids).split("[1] ")[-1].split()[:12])
+        return [*desk.text_ids(f"- {first}\n- Penguins swim across the Atlantic twice.\n- {first}"), desk.end]
+
+    desk.engine.answer = copies
+    begin(desk, LIST)
+    message = desk.end_of_turn().message
+    plan = desk.store.surveys.plan(message.id)
+    assert len(desk.engine.submitted) == len(plan.parts), "the model is not asked to tell the list again"
+    notes, together = message.text.split(f"**All together** ({len(plan.parts)} entries)\n\n")
+    items = [line for line in together.splitlines() if line.startswith("- ")]
+    assert len(items) == len(plan.parts)
+    assert all(re.search(r"\[\d+\]$", item) for item in items)
+    assert "Penguins" in notes
+    assert "Penguins" not in together
+    borne_out = {citation.marker for citation in message.citations if citation.verified != "not_found"}
+    assert {int(item.rsplit("[", 1)[1][:-1]) for item in items} <= borne_out
+
+
+def test_a_note_that_is_cut_is_told(desk: Desk) -> None:
+    part = "Keys are kept at the desk. " * 40
+    desk.engine.ending = "length"
+    desk.engine.answer = lambda turn: desk.text_ids(part)[: turn.sampling.max_tokens]
+    begin(desk)
+    message = desk.end_of_turn().message
+    assert "Keys are kept at the desk. …" in message.text
+    assert message.text.endswith("Notes that end in “…” were cut: there may be more.")
+
+
+def test_a_summary_is_asked_of_every_part_in_the_same_words(desk: Desk) -> None:
+    begin(desk, "Please summarise sample.pdf")
+    desk.end_of_turn()
+    parts = [desk.engine.decode(turn.tokens.ids) for turn in desk.engine.submitted]
+    assert all("Summarise these passages in two or three sentences." in part for part in parts[:-1])
+    assert "Please summarise sample.pdf" in parts[-1]
 
 
 def test_short_documents_that_are_read_together_are_named(desk: Desk, tmp_path: Path) -> None:

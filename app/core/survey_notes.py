@@ -1,0 +1,84 @@
+"""What the notes of a survey say: nothing, a few sentences, or the entries of a list.
+
+Small models repeat lines, are cut in the middle of a word, and say "not here" in many ways; nothing of that is shown
+as if it had been found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rag.coverage import says_not_found
+
+MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\](?!\()")
+BEFORE_POINT = re.compile(rf"(?: *{MARKER.pattern})+(?=[.,;:])")
+MORE = "…"  # ends a note that was cut
+SENTENCE_END = re.compile(r"(?<=[^\s\d][.!?。！？])[\"'”’)\]]*\s+|(?<=[。！？])|\n")
+NUMBERED = re.compile(r"(?<!\S)\d{1,3}[.)](?=\s|$)")
+BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+(?=\S)")
+NOTHING = re.compile(r"^\W*(?:(?:[\w’']+\s+){0,5}not here|none|nothing|n/?a|no)\W*$", re.IGNORECASE)
+ABOUT_SOURCE = re.compile(
+    r"\b(?:passages?|texts?|documents?|sections?|parts?|pages?|excerpts?|context|information|mention|answer|question"
+    r"|they|there|it)\b",
+    re.IGNORECASE,
+)
+
+
+def renumbered(text: str, first_marker: int, count: int) -> str:
+    """Markers 1 to `count` of a part's own numbering as those of the survey; invented ones are left out."""
+
+    def names(match: re.Match[str]) -> str:
+        numbers = [int(one) for one in re.split(r"[,;]", match[1])]
+        known = [first_marker + n - 1 for n in numbers if 1 <= n <= count]
+        return "".join(f"[{n}]" for n in known)
+
+    return MARKER.sub(names, text)
+
+
+def without_markers(text: str) -> str:
+    return MARKER.sub("", BEFORE_POINT.sub("", text))
+
+
+def says_nothing(note: str) -> bool:
+    """None of its sentences says anything but that there is nothing: "must not contain spaces" is a finding."""
+    bare = without_markers(note).strip()
+    if len(NUMBERED.findall(bare)) > 1:
+        bare = NUMBERED.sub("", bare)
+    return all(_nothing(sentence) for sentence in SENTENCE_END.split(bare) if sentence)
+
+
+def _nothing(sentence: str) -> bool:
+    if not any(c.isalnum() for c in sentence) or NOTHING.match(NUMBERED.sub("", sentence)):
+        return True
+    return says_not_found(sentence) and ABOUT_SOURCE.search(sentence) is not None
+
+
+def tidied(note: str, cut: bool) -> str:
+    """The note without repeated lines. One that was `cut` ends with its last whole sentence or line, and MORE."""
+    text = note.strip()
+    if cut:
+        ends = [match.start() for match in SENTENCE_END.finditer(text)]
+        text = f"{text[: ends[-1]].rstrip() if ends else text} {MORE}"
+    return "\n".join(_once(text.splitlines()))
+
+
+def entries(note: str) -> list[str]:
+    """The items of a list; a note without any is one entry."""
+    whole = note.removesuffix(MORE).strip()
+    items = [BULLET.sub("", line).strip() for line in whole.splitlines() if BULLET.match(line)]
+    return items or [" ".join(whole.split())]
+
+
+def listed(items: Iterable[str]) -> str:
+    """Entries in one list, each once."""
+    return "\n".join(f"- {item}" for item in _once(items))
+
+
+def _once(lines: Iterable[str]) -> list[str]:
+    """Lines without those whose words were in one before; lines without letters stay."""
+    kept: dict[object, str] = {}
+    for number, line in enumerate(lines):
+        words = re.findall(r"\w+", without_markers(BULLET.sub("", line)).casefold())
+        kept.setdefault(tuple(words) if any(c.isalpha() for c in "".join(words)) else number, line)
+    return list(kept.values())
