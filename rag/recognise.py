@@ -118,4 +118,3 @@ def _forget(shelf: Shelf, document_id: DocumentId, pages: Sequence[int]) -> None
     records.remove_passages(shelf.db, document_id)
     records.remove_pages(shelf.db, document_id, pages)
     shelf.db.run("DELETE FROM vectors WHERE document_id = ?", (document_id,))
-    shelf.vectors.forget(document_id)

@@ -71,7 +71,7 @@ def blocks(matrix: Matrix) -> Iterator[tuple[int, Vectors]]:
 
 class VectorFiles:
     def __init__(self, folder: Path, db: Database) -> None:
-        self._known: dict[DocumentId, Pages] = {}
+        self._known: dict[DocumentId, tuple[int, Pages]] = {}  # with the time of change of the vectors' file
         self._floats: dict[Path, tuple[int, Vectors]] = {}  # with the file's time of change
         self._kept_lock = threading.Lock()
         self._folder = folder
@@ -112,7 +112,8 @@ class VectorFiles:
         # Not `block @ query`: BLAS takes all cores for it and waits for the busy ones (24 ms against 9 beside a
         # running model, 7,355 rows).
         cosines = np.concatenate([np.einsum("ij,j->i", block, query) for block in self._blocks(path, matrix)])
-        return DocumentScores(cosines, self._pages(document_id)[: len(cosines)])
+        pages = self._pages(document_id, path.stat().st_mtime_ns)[: len(cosines)]
+        return DocumentScores(cosines, pages) if len(pages) == len(cosines) else None  # else it is being cut anew
 
     def _blocks(self, path: Path, matrix: Matrix) -> Iterable[Vectors]:
         """The matrix in float32, kept from one query to the next as far as KEPT_BYTES goes; the oldest goes first."""
@@ -128,21 +129,16 @@ class VectorFiles:
                 del self._floats[next(iter(self._floats))]
         return (kept,)
 
-    def _pages(self, document_id: DocumentId) -> Pages:
-        """Of each window; kept once read: windows do not change after their vectors were begun."""
-        known = self._known.get(document_id)
-        if known is None:
+    def _pages(self, document_id: DocumentId, changed: int) -> Pages:
+        """Of each window; kept while the vectors' file stays: windows cut anew, by any process, get new vectors."""
+        time, known = self._known.get(document_id, (0, None))
+        if known is None or time != changed:
             found = self._db.tuples(
                 "SELECT page_index FROM windows WHERE document_id = ? ORDER BY ordinal", (document_id,)
             )
-            known = self._known[document_id] = np.array(found, np.int64).ravel()
+            known = np.array(found, np.int64).ravel()
+            self._known[document_id] = (changed, known)
         return known
-
-    def forget(self, document_id: DocumentId) -> None:
-        """Drops what is kept in memory about a document whose windows were cut anew."""
-        self._known.pop(document_id, None)
-        with self._kept_lock:
-            self._floats.clear()
 
     def remove(self, sha256: str) -> None:
         for path in self._folder.glob(f"{sha256}.*.f16"):

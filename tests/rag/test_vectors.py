@@ -49,6 +49,27 @@ def test_what_is_kept_in_memory_follows_the_file(
     np.testing.assert_allclose(cosines(), rows(7, seed=3) @ rows(1)[0], atol=2e-3)
 
 
+def test_windows_cut_anew_by_another_library_are_followed(
+    files: VectorFiles, library: Library, sample: Document
+) -> None:
+    """As when scans are read, or `pagekeep index ocr` runs beside a window."""
+    other, query = VectorFiles(files._folder, library._shelf.db), rows(1)[0]
+    files.append(sample.id, sample.sha256, "e", rows(7))
+    before = other.scores(sample.id, sample.sha256, "e", query)
+    assert before is not None
+    with library._shelf.db.transaction():
+        library._shelf.db.run("DELETE FROM vectors WHERE document_id = ?", (sample.id,))
+        library._shelf.db.run("UPDATE windows SET page_index = page_index + 3 WHERE document_id = ?", (sample.id,))
+    assert other.scores(sample.id, sample.sha256, "e", query) is None
+    files.append(sample.id, sample.sha256, "e", rows(5))
+    after = other.scores(sample.id, sample.sha256, "e", query)
+    assert after is not None
+    np.testing.assert_array_equal(after.pages, before.pages[:5] + 3)
+    library._shelf.db.run("DELETE FROM windows WHERE document_id = ? AND ordinal >= 4", (sample.id,))
+    os.utime(files._path(sample.sha256, "e"), ns=(1, 1))
+    assert other.scores(sample.id, sample.sha256, "e", query) is None, "windows and vectors of two cuts"
+
+
 def test_what_a_killed_writer_left_is_written_over(files: VectorFiles, sample: Document) -> None:
     files.append(sample.id, sample.sha256, "e", rows(2))
     path = files._path(sample.sha256, "e")
