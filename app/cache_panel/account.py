@@ -22,7 +22,9 @@ def memory_parts(stats: EngineStats) -> list[Part]:
 
 def account_lines(stats: EngineStats) -> list[tuple[str, str]]:
     disk = f"{size(stats.kv_disk_bytes)} of {size(stats.disk_budget_bytes)}" if stats.disk_budget_bytes else "no store"
+    total = sum(part.value for part in memory_parts(stats))
     return [
+        ("Memory in all", f"{size(int(total))}: the sum of the bar"),
         ("State in memory", f"{size(stats.kv_memory_bytes)} of {size(stats.ram_budget_bytes)}{_mapped(stats)}"),
         ("State on disk", disk),
         ("Written", f"{size(stats.written_bytes)} since the model was loaded"),

@@ -103,6 +103,10 @@ def _show(tools: StoreTools, paths: Paths, console: Console, options: Namespace)
     saved = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens, {megabytes(entry.bytes)}"
     of = f"{entry.model}, KV type {entry.kv_type}" if entry.kv_type else entry.model
     console.text(f"{with_status(named)}  {saved}, {of}")
+    for other in tools.ls():
+        if other.conversation == entry.conversation and other.fingerprint != entry.fingerprint:
+            kept = f"{other.tokens_saved:,} of {other.tokens:,} tokens, {megabytes(other.bytes)}"
+            console.text(f"  Kept besides: {kept}, {other.model}, KV type {other.kv_type or '?'}")
     for line in page_lines(entry.pages):
         console.text(f"  {line}")
 
@@ -110,9 +114,9 @@ def _show(tools: StoreTools, paths: Paths, console: Console, options: Namespace)
 def _diff(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
     names = names_of(paths, tools)
     first, second = names.need_kept(options.first), names.need_kept(options.second)
-    found, one, two = tools.diff(first, second), tools.show(first), tools.show(second)
-    same = found.position < 0 and one.tokens == two.tokens == found.shared_tokens
-    words = _in_words(paths, first, found, one.model)
+    found = tools.diff(first, second)
+    same = found.position < 0 and found.first_tokens == found.second_tokens == found.shared_tokens
+    words = _in_words(paths, first, found, found.model)
     console.result({**asdict(found), "same": same, "difference": asdict(words) if words else None})
     for line in difference_lines(found, same, words):
         console.text(line)

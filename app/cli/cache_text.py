@@ -77,8 +77,7 @@ def conversation_lines(entries: Sequence[tuple[ConversationEntry, Named]]) -> li
 
 def stat_lines(stat: StoreStat, budget: int) -> list[str]:
     rows = [
-        ("conversations", f"{stat.conversations:,} of {stat.models:,} model{'' if stat.models == 1 else 's'}"),
-        ("pages", f"{stat.pages:,}, and {stat.tails:,} unfinished ends"),
+        ("conversations", f"{stat.conversations:,} of {_count(stat.models, 'model')}"),
         ("on disk", f"{megabytes(stat.bytes_on_disk)} of {megabytes(budget)}, in {stat.segments:,} files"),
         *((f"  {share_name(share)}", share_words(share)) for share in stat.shares),
         ("  to be compacted", megabytes(stat.dead_bytes)),
@@ -96,7 +95,12 @@ def share_name(share: ModelShare) -> str:
 
 def share_words(share: ModelShare) -> str:
     states = f", {share.states:,} snapshots" if share.states else ""
-    return f"{megabytes(share.bytes)} in use: {share.pages:,} pages, {share.tails:,} unfinished ends{states}"
+    counts = f"{_count(share.pages, 'page')}, {_count(share.tails, 'unfinished end')}{states}"
+    return f"{megabytes(share.bytes)} in use: {counts}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def checked_words(stat: StoreStat) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.errors import StoreError
@@ -54,7 +54,8 @@ class StateEntry:
 class StateDifference:
     """Where two conversations part.
 
-    `position` -1: one is the beginning of the other, or nothing of them is comparable; token ids else.
+    `position` -1: one is the beginning of the other, or nothing of them is comparable; token ids else. `first_tokens`,
+    `second_tokens`: of all; `model`, `kv_type`: as which both were read.
     """
 
     shared_tokens: int
@@ -63,6 +64,10 @@ class StateDifference:
     first_token: int
     second_token: int
     why: str
+    first_tokens: int = 0
+    second_tokens: int = 0
+    model: str = ""
+    kv_type: str = ""
 
 
 def heads_named(db: sqlite3.Connection, conversation: str) -> list[tuple[int, bytes, bytes | None, int]]:
@@ -109,16 +114,20 @@ def show(db: sqlite3.Connection, segments: Path, conversation: str) -> StateEntr
 
 def diff(db: sqlite3.Connection, segments: Path, first: str, second: str) -> StateDifference:
     """StoreError: one of them is not there, or they are of different models."""
-    one, two = heads_named(db, first)[0], heads_named(db, second)[0]
-    if one[0] != two[0]:
-        raise StoreError("The conversations cannot be compared.", "They were read by different models.")
+    pairs = ((a, b) for a in heads_named(db, first) for b in heads_named(db, second) if a[0] == b[0])
+    one, two = next(pairs, (None, None))
+    if one is None or two is None:
+        why = "No model, with the same KV type, has read both."
+        raise StoreError("The conversations cannot be compared.", why, "See 'cache ls' for what is kept of which.")
     keys = [chain(db, model, last, tail) for model, last, tail, _ in (one, two)]
     shared = [a for a, b in zip(*keys, strict=False) if a == b]
     entries = [_entry(db, one[0], key, 0, False) for key in shared]
     tokens = sum(entry.tokens for entry in entries)
     following = [k[len(shared)] if len(k) > len(shared) else None for k in keys]
     headers = [_header(db, segments, one[0], key) if key else None for key in following]
-    return _part(tokens, sum(entry.bytes for entry in entries), headers[0], headers[1])
+    found = _part(tokens, sum(entry.bytes for entry in entries), headers[0], headers[1])
+    name, layout = db.execute("SELECT name, layout FROM models WHERE id = ?", (one[0],)).fetchone()
+    return replace(found, first_tokens=one[3], second_tokens=two[3], model=name, kv_type=kv_types_in(layout))
 
 
 def _part(tokens: int, size: int, one: RecordHeader | None, two: RecordHeader | None) -> StateDifference:

@@ -49,6 +49,18 @@ def test_diff_names_the_first_token_that_differs(store: Path) -> None:
     assert same.shared_tokens == len(FIRST)
 
 
+def test_what_was_read_under_several_types_is_compared_where_both_were(store: Path) -> None:
+    """The first went on as another model last."""
+    with Opened(store, LAYOUT, fingerprint=b"as q8".ljust(32, b"\0")) as opened:
+        opened.converse("first", FIRST + tokens_of([1, 2])).release()
+        opened.converse("alone", SECOND).release()
+    with StoreTools(store) as tools:
+        found = tools.diff("first", "second")
+        assert (found.shared_tokens, found.first_tokens, found.second_tokens) == (26, len(FIRST), len(SECOND))
+        with pytest.raises(StoreError, match="has read both"):
+            tools.diff("second", "alone")
+
+
 def test_an_exported_state_comes_back_in_another_store(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "first.pagekeep"
     with StoreTools(store) as tools:
