@@ -50,7 +50,7 @@ class OfflineModel:
             piece = tuple(ids[start : start + self._chunk])
             last = start + len(piece) == len(ids)
             rows.append(self._step(piece, len(piece) if all_logits else int(last), role))
-        return np.concatenate(rows)
+        return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     def _step(self, ids: tuple[int, ...], outputs: int, role: Role) -> Floats:
         sequence, roles = self.sequence, (int(role),) * len(ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Rows
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -60,6 +61,7 @@ class Runner:
 
     def __init__(self, backend: Backend, micro_batch: int = 0) -> None:
         self._backend = backend
+        self._parking = backend if isinstance(backend, ParkingBackend) else None
         self._micro_batch = micro_batch
         self._parked: StepBatch | None = None
         self.cancel: npt.NDArray[np.uint8] = np.zeros(1, np.uint8)
@@ -80,27 +82,27 @@ class Runner:
 
     def _step(self, batch: StepBatch, parkable: bool) -> StepResult:
         """A part of a step is never parked: what is before it would have to be kept."""
-        if not parkable or not isinstance(self._backend, ParkingBackend):
+        if not parkable or self._parking is None:
             return self._backend.step(batch)
-        result = self._backend.step_parkable(batch)
+        result = self._parking.step_parkable(batch)
         if result.parked:
             self._parked = batch
         return result
 
     def resume(self, runs: Rows[RowRun], milliseconds: float = 0.0) -> StepResult:
         """Goes on with the parked step, whose pages may have moved since; parked again after so long (0: never)."""
-        assert isinstance(self._backend, ParkingBackend)
+        assert self._parking is not None
         assert self._parked is not None, "no step is parked"
         self._parked.pages[:] = _block_tables(runs)
-        result = self._backend.resume(milliseconds)
+        result = self._parking.resume(milliseconds)
         if not result.parked:
             self._parked = None
         return result
 
     def drop(self) -> None:
         """The parked step will not be resumed."""
-        if isinstance(self._backend, ParkingBackend):
-            self._backend.drop()
+        if self._parking is not None:
+            self._parking.drop()
         self._parked = None
 
     def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -111,15 +113,17 @@ class Runner:
 
 def _parts(runs: Rows[RowRun], most: int) -> list[list[RowRun]]:
     """The runs in order, cut so that each part has at most `most` rows (0: no limit)."""
+    if not most:
+        return [list(runs)]
     parts: list[list[RowRun]] = [[]]
     room = most
     for run in runs:
         begin = 0
         while begin < len(run.ids):
-            end = len(run.ids) if not most else min(len(run.ids), begin + room)
+            end = min(len(run.ids), begin + room)
             parts[-1].append(_cut(run, begin, end))
             room, begin = room - (end - begin), end
-            if most and not room:
+            if not room:
                 parts.append([])
                 room = most
     return [part for part in parts if part]
@@ -131,28 +135,26 @@ def _cut(run: RowRun, begin: int, end: int) -> RowRun:
 
 
 def _batch(runs: Rows[RowRun], cancel: npt.NDArray[np.uint8]) -> StepBatch:
-    counts = np.array([len(run.ids) for run in runs], np.int32)
-    ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    """Between two steps nothing computes: plain lists are quicker than numpy for a few rows."""
+    ends = list(accumulate((len(run.ids) for run in runs), initial=0))
+    outputs = (range(end - run.outputs, end) for run, end in zip(runs, ends[1:], strict=True))
     return StepBatch(
-        tokens=np.concatenate([np.array(run.ids, np.int32) for run in runs]),
-        roles=np.concatenate([np.array(run.roles, np.uint8) for run in runs]),
-        seq_rows=ends,
+        tokens=np.array([token for run in runs for token in run.ids], np.int32),
+        roles=np.array([role for run in runs for role in run.roles], np.uint8),
+        seq_rows=np.array(ends, np.int32),
         seq_start=np.array([run.start for run in runs], np.int32),
         pages=_block_tables(runs),
         seq_write=np.array([run.write for run in runs], np.uint8),
-        out_rows=_output_rows(runs, ends),
+        out_rows=np.array([row for rows in outputs for row in rows], np.int32),
         cancel=cancel,
     )
 
 
 def _block_tables(runs: Rows[RowRun]) -> npt.NDArray[np.uint64]:
     tables = [run.sequence.block_table() for run in runs]
+    if len(tables) == 1:
+        return tables[0].reshape(1, -1).copy()
     pages = np.zeros((len(tables), max(len(table) for table in tables)), np.uint64)
     for row, table in zip(pages, tables, strict=True):
         row[: len(table)] = table
     return pages
-
-
-def _output_rows(runs: Rows[RowRun], ends: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    rows = [np.arange(end - run.outputs, end) for run, end in zip(runs, ends[1:], strict=True)]
-    return np.concatenate(rows).astype(np.int32)

@@ -6,6 +6,7 @@ conversation that was saved, restored or regenerated from the same place draws t
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -16,6 +17,7 @@ from engine.messages import Sampling
 
 Floats = npt.NDArray[np.float32]
 _MASK = (1 << 64) - 1
+_BLOCK = 64  # scores
 
 
 def uniform(seed: int, position: int) -> float:
@@ -85,10 +87,18 @@ def _candidates(scores: Floats, sampling: Sampling) -> tuple[npt.NDArray[np.int6
 
 def _top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
     """Ids of the k best scores in descending order (ties by id); all of them for k = 0."""
-    if 0 < k < len(scores):
-        best = np.argpartition(scores, len(scores) - k)[len(scores) - k :]
-        best.sort()
-    else:
-        best = np.arange(len(scores))
-    order = np.argsort(-scores[best], kind="stable")
-    return best[order].astype(np.int64)
+    if not 0 < k < len(scores):
+        return np.argsort(-scores, kind="stable").astype(np.int64)
+    found = np.flatnonzero(scores >= _bound(scores, k))
+    if len(found) < k:  # some score is no number
+        found = np.arange(len(scores))
+    return found[np.argsort(-scores[found], kind="stable")[:k]].astype(np.int64)
+
+
+def _bound(scores: Floats, k: int) -> float:
+    """No more than the k-th best score: so many blocks have one that is at least this. A partition of all is slow."""
+    blocks = len(scores) // _BLOCK
+    if blocks < k:
+        return -math.inf
+    best = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+    return float(np.partition(best, blocks - k)[blocks - k])

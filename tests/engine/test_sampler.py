@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from engine.messages import Sampling
-from engine.sampler import sample, uniform
+from engine.sampler import _top_k, sample, uniform
 
 LOGITS = np.random.default_rng(7).normal(0, 3, 101).astype(np.float32)
 
@@ -63,3 +63,15 @@ def test_logits_are_left_alone() -> None:
     before = LOGITS.copy()
     sample(LOGITS, Sampling(repetition_penalty=2.0, frequency_penalty=1.0), [1, 2, 3], 0)
     assert (before == LOGITS).all()
+
+
+@pytest.mark.parametrize("size", [40, 41, 2559, 2560, 5003])
+def test_the_best_scores_are_those_of_a_whole_sort(size: int) -> None:
+    """Found by way of the best of every block: ties, scores of minus infinity and a rest that fills no block included."""
+    scores = np.random.default_rng(size).integers(-50, 50, size).astype(np.float32)
+    scores[::7] = -np.inf
+    wanted = np.argsort(-scores, kind="stable")
+    for k in (1, 39, 40, size):
+        ids = _top_k(scores, k)
+        assert ids.tolist() == wanted[:k].tolist()
+    assert len(_top_k(np.full(size, np.nan, np.float32), 40)) == 40
