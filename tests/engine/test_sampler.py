@@ -67,7 +67,7 @@ def test_logits_are_left_alone() -> None:
 
 @pytest.mark.parametrize("size", [40, 41, 2559, 2560, 5003])
 def test_the_best_scores_are_those_of_a_whole_sort(size: int) -> None:
-    """Found by way of the best of every block: ties, scores of minus infinity and a rest that fills no block included."""
+    """Found by way of the best of every block: ties, scores of minus infinity, a rest that fills no block."""
     scores = np.random.default_rng(size).integers(-50, 50, size).astype(np.float32)
     scores[::7] = -np.inf
     wanted = np.argsort(-scores, kind="stable")
