@@ -7,6 +7,7 @@ import os
 import sqlite3
 from pathlib import Path
 
+from engine.errors import StoreError
 from engine.store.locks import FILE_MODE, private_file
 
 VERSION = 1
@@ -51,6 +52,12 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def cannot_open(what: str, folder: Path, error: Exception, advice: str) -> StoreError:
+    """`advice`: what to do, unless the index is of a newer version."""
+    newer = isinstance(error, sqlite3.NotSupportedError)
+    return StoreError(what, f"{folder}: {error}.", "Update Pagekeep; texts are not concerned." if newer else advice)
+
+
 def connect_read_only(path: Path) -> sqlite3.Connection:
     """The index in a folder that cannot be written; without side files it is taken as it lies. sqlite3.Error."""
     try:
@@ -81,6 +88,6 @@ def _make_private(path: Path) -> None:
 def _prepare(connection: sqlite3.Connection) -> None:
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found > VERSION:
-        raise sqlite3.NotSupportedError(f"index version {found}, expected {VERSION}")
+        raise sqlite3.NotSupportedError(f"its index has version {found}, this Pagekeep knows {VERSION}")
     if found < VERSION:
         connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version={VERSION}; COMMIT;")

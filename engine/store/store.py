@@ -14,7 +14,6 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.errors import StoreError
 from engine.kv.disk import DiskRecord, Gone, Head, Notice, ReadRequest, StateRecord, StateRequest, WriteRequest
 from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
@@ -29,6 +28,7 @@ from engine.store.packing import Packer
 from engine.store.reader import ReadBatch, Reader
 from engine.store.record import BLOCK, SHIFTED
 from engine.store.recovery import Recovered, is_damage, mark_damaged, repair
+from engine.store.schema import cannot_open
 from engine.store.segments import Segments
 from engine.store.states import read_state
 from engine.store.ways import FILE, Ways
@@ -69,11 +69,8 @@ class KvStore:
                 self.folder, lambda path: Index(path, fingerprint, GroupCount.of(layout), name, layout.describe())
             )
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(
-                "Saved conversations cannot be used.",
-                f"{self.folder}: {error}.",
-                "Check the folder's permissions and the free space; conversations go on without being saved.",
-            ) from error
+            advice = "Check the folder's permissions and the free space; conversations go on without being saved."
+            raise cannot_open("Saved conversations cannot be used.", self.folder, error, advice) from error
         packer = Packer(layout, fingerprint)
         self._segments = Segments(self.folder / SEGMENTS_NAME)
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room, self._met)

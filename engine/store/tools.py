@@ -21,7 +21,7 @@ from engine.store.listing import ConversationEntry, conversations
 from engine.store.locks import maintenance
 from engine.store.recovery import is_damage, say_forgotten
 from engine.store.rows import forget_head, remove_records, transaction
-from engine.store.schema import connect, connect_read_only
+from engine.store.schema import cannot_open, connect, connect_read_only
 from engine.store.store import INDEX_NAME, SEGMENTS_NAME, prepare
 from engine.store.transfer import Transferred, export_state, import_state
 
@@ -65,9 +65,8 @@ class StoreTools:
         try:
             self._db = self._open()
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(
-                "The saved conversations cannot be read.", f"{folder}: {error}.", "Check the folder's permissions."
-            ) from error
+            what = "The saved conversations cannot be read."
+            raise cannot_open(what, self.folder, error, "Check the folder's permissions.") from error
 
     def _open(self) -> sqlite3.Connection:
         """Of a folder that cannot be written the index is read as it is."""

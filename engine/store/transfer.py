@@ -44,12 +44,15 @@ def export_state(db: sqlite3.Connection, segments: Path, conversation: str, targ
     """Writes the file. StoreError: no such conversation, a part of it is missing or damaged, or `target` exists."""
     if target.exists():
         raise StoreError("The file exists already.", str(target), "Choose another name.")
+    if not target.absolute().parent.is_dir():
+        raise StoreError("There is no folder for the file.", str(target.absolute().parent), "Make it, or name another.")
     model, last, tail, tokens = heads_named(db, conversation)[0]
     keys = [Key(key) for key in chain(db, model, last, tail)]
     found = list(locate(db, segments, model, keys))
     states = _states_on_the_way(db, segments, model, [header for _, header in found])
     found += states
-    fingerprint = db.execute("SELECT fingerprint FROM models WHERE id = ?", (model,)).fetchone()[0]
+    query = "SELECT fingerprint, name, layout FROM models WHERE id = ?"
+    fingerprint, name, layout = db.execute(query, (model,)).fetchone()
     head = read_head(
         db.execute(
             "SELECT conversation, last, tail, tokens, saved, pinned FROM heads WHERE model = ? AND conversation = ?",
@@ -60,13 +63,17 @@ def export_state(db: sqlite3.Connection, segments: Path, conversation: str, targ
     try:
         for (path, offset), header in found:
             writer.append(header, [_body(path, offset, header)])
-        writer.append(replace(head_record(head, fingerprint), layout_id=WITH_STATES if states else 0), [])
+        kind = WITH_STATES if states else 0
+        writer.append(replace(head_record(head, fingerprint), layout_id=kind, numerics=_named(name, layout)), [])
         writer.sync()
         _check(list(scan(writer.path, 0)), writer.path)
         writer.path.rename(target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             writer.path.unlink()
+        if isinstance(error, OSError):  # it would name the unfinished file
+            why = f"{target}: {error.strerror}."
+            raise StoreError("The state could not be written.", why, "Check the folder and the free space.") from error
         raise
     finally:
         writer.close()
@@ -81,7 +88,7 @@ def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transf
     except OSError as error:
         raise StoreError("The file cannot be read.", f"{source}: {error.strerror}.") from error
     head = _check(found, source)
-    model = _model(db, head.fingerprint)
+    model = _model(db, head)
     known = {(row[0], row[1]) for row in db.execute("SELECT key, grp FROM records WHERE model = ?", (model,))}
     fresh = [f for f in found if f.header.kind != Kind.HEAD and (f.header.key, f.header.group) not in known]
     writer = SegmentWriter(segments)
@@ -103,9 +110,17 @@ def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transf
     return Transferred(head.conversation, head.fingerprint.hex(), head.start, *counts, size)
 
 
-def _model(db: sqlite3.Connection, fingerprint: bytes) -> int:
+def _named(name: str, layout: str) -> str:
+    """What people are told of the model: its name, and the layout as far as it tells the KV types."""
+    return f"{name}\n{layout.split(';')[0]}"
+
+
+def _model(db: sqlite3.Connection, head: RecordHeader) -> int:
+    name, _, layout = head.numerics.partition("\n")
     with transaction(db):
-        return model_id(db, fingerprint)
+        query = "SELECT name FROM models WHERE fingerprint = ? AND name != ''"
+        known = db.execute(query, (head.fingerprint,)).fetchone()
+        return model_id(db, head.fingerprint) if known else model_id(db, head.fingerprint, name, layout)
 
 
 def _went_on(db: sqlite3.Connection, model: int, head: RecordHeader) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,9 @@ def test_an_exported_state_comes_back_in_another_store(store: Path, tmp_path: Pa
         sent = tools.export_state("first", file)
         with pytest.raises(StoreError, match="exists"):
             tools.export_state("first", file)
+        kept = tools.ls()[0]
+        with pytest.raises(StoreError, match="no folder"):
+            tools.export_state("first", tmp_path / "nowhere" / "x")
     assert (sent.tokens, sent.bytes) == (len(FIRST), file.stat().st_size)
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".seg"]
     with StoreTools(tmp_path / "other") as tools:
@@ -74,11 +79,28 @@ def test_an_exported_state_comes_back_in_another_store(store: Path, tmp_path: Pa
         assert taken.new == taken.records == 11  # six of each group; no anchor looks back on one
         assert tools.import_state(file).new == 0
         assert not tools.verify().damaged
-        assert tools.ls()[0].conversation == "first"
+        entry = tools.ls()[0]
+        assert entry.conversation == "first"
+        assert (entry.model, entry.kv_type) == ("small", kept.kv_type)
     with Opened(tmp_path / "other", LAYOUT) as opened:
         sequence = restore(opened.cache, opened.cache.match(FIRST))
         assert sequence.num_tokens == len(FIRST)
         check_rows(sequence)
+
+
+def test_an_index_of_a_newer_version_says_so_and_is_left_alone(store: Path) -> None:
+    with closing(sqlite3.connect(store / "index.sqlite")) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError) as told:
+        StoreTools(store)
+    assert "version 99" in told.value.why
+    assert "Update Pagekeep" in told.value.next
+    with pytest.raises(StoreError) as told, Opened(store, LAYOUT):
+        pass
+    assert "Update Pagekeep" in told.value.next
+    with closing(sqlite3.connect(store / "index.sqlite")) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (99,)
+        assert db.execute("SELECT count(*) FROM heads").fetchone() == (2,)
 
 
 def test_what_is_here_already_is_not_written_again(store: Path, tmp_path: Path) -> None:
