@@ -25,7 +25,6 @@ BackendName = Literal["cpu", "reference", "gpu", "fake"]
 Reasoning = Literal["auto", "on", "off", "low", "medium", "high"]
 FinishReason = Literal["stop", "stop_string", "length", "context", "cancelled"]
 StateTier = Literal["memory", "disk", "none"]
-LastTurn = Literal["ended", "stopped", "cut off"]
 
 
 class PageBits(IntFlag):
@@ -167,13 +166,20 @@ class LoadModel:
 
 
 @dataclass(frozen=True)
+class LastTurn:
+    """`how` it ended, "cut off" with its process; `began`: behind so many tokens, which the conversation had before."""
+
+    how: Literal["ended", "stopped", "cut off"] = "ended"
+    began: int = 0
+
+
+@dataclass(frozen=True)
 class Submit:
     """Run one turn. `tokens` is the whole prompt: stored history spliced with the new segments.
 
     `shared_tokens`: how many leading tokens belong to the header and documents, for the report
     "of which shared". `history_tokens`: how many leading tokens the conversation had computed when its
-    last turn ended; what is recomputed below that needs a reason, what lies above is new. `last_turn`: how
-    that turn ended, "cut off" with its process.
+    last turn ended; what is recomputed below that needs a reason, what lies above is new.
     `shifts`: ranges that were taken out of the conversation without computing the rest again (the last one by
     `removal`, if that is to be done now). Where the moved state is lost, the prompt is computed as it stands: exact.
     """
@@ -184,7 +190,7 @@ class Submit:
     sampling: Sampling
     shared_tokens: int = 0
     history_tokens: int = 0
-    last_turn: LastTurn = "ended"
+    last_turn: LastTurn = LastTurn()
     priority: bool = False  # the conversation the reader looks at goes first
     shifts: tuple[Shift, ...] = ()
     removal: Removal | None = None
@@ -253,6 +259,7 @@ class StopDocument:
 
 
 _DOCUMENT = "document:"
+_SCRATCH = ("survey:", "summary:")
 
 
 def document_state(document: str) -> ConversationId:
@@ -265,6 +272,16 @@ def document_of_state(conversation: str) -> str | None:
     return conversation.removeprefix(_DOCUMENT) if conversation.startswith(_DOCUMENT) else None
 
 
+def scratch_state(work: Literal["survey", "summary"], of: object) -> ConversationId:
+    """The name of what the application asks in between, and drops itself."""
+    return ConversationId(f"{work}:{of}")
+
+
+def is_scratch(conversation: str) -> bool:
+    """No reader names it, and nobody asks what became of it."""
+    return conversation.startswith(_SCRATCH)
+
+
 @dataclass(frozen=True)
 class QueryState:
     """Asks for `StateReport`; `tokens` is the conversation's stored history, the rest as in Submit."""
@@ -274,7 +291,7 @@ class QueryState:
     tokens: Tokens
     shifts: tuple[Shift, ...] = ()
     history_tokens: int = 0
-    last_turn: LastTurn = "ended"
+    last_turn: LastTurn = LastTurn()
 
 
 # --- events --------------------------------------------------------------------------------------

@@ -56,9 +56,15 @@ def _answered(exchange: Iterable[Message]) -> bool:
 
 
 def last_turn(messages: Sequence[Message]) -> LastTurn:
-    """How the last answer ended: one that is still unfinished was cut off with its process."""
+    """How the last answer ended: one that is still unfinished was cut off with its process. And behind how many tokens
+    its turn began."""
     state = next((m.state for m in reversed(messages) if m.role == "assistant"), "complete")
-    return "ended" if state == "complete" else "cut off" if state == "partial" else "stopped"
+    if state == "complete":
+        return LastTurn()
+    answered, unanswered = split_unanswered([message for message in messages if message.in_context])
+    asked = [place for place, message in enumerate(answered) if message.role == "user"]
+    before = answered if unanswered else answered[: asked[-1]] if asked else ()
+    return LastTurn("cut off" if state == "partial" else "stopped", sum(len(message.tokens) for message in before))
 
 
 def placement_of(messages: tuple[Message, ...]) -> Placement:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date as Date
 from typing import Protocol
 
@@ -71,4 +71,4 @@ class Situation:
     unanswered: tuple[Message, ...] = ()
     head: Head | None = None
     next_marker: int = 1
-    last_turn: LastTurn = "ended"
+    last_turn: LastTurn = field(default_factory=LastTurn)

@@ -41,7 +41,7 @@ class States:
         shifts = self._store().cuts.moved(conversation).shifts
         situation, computed = self._situation(conversation)
         tokens = history(situation.messages + situation.unanswered) if situation else Tokens()
-        ended: LastTurn = situation.last_turn if situation else "ended"
+        ended = situation.last_turn if situation else LastTurn()
         self._host.client.send(QueryState(request, conversation, tokens, shifts, computed, ended))
         return request
 

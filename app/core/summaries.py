@@ -20,7 +20,6 @@ from app.core.segments import HEADER_PLAIN
 from app.core.turn_parts import RunningTurn, TurnServices
 from engine.messages import (
     Cancel,
-    ConversationId,
     DropState,
     PrefillProgress,
     Submit,
@@ -28,6 +27,7 @@ from engine.messages import (
     Tokens,
     TurnFailed,
     TurnFinished,
+    scratch_state,
 )
 from engine.overflow import summary_tokens
 
@@ -50,7 +50,7 @@ class SummaryWork:
     # --- the summary ----------------------------------------------------------------------------------
     def _written(self, job: RunningTurn, model: ReadyModel, situation: Situation) -> str:
         """Raises Cancelled, or UserError when the model wrote nothing."""
-        scratch = ConversationId(f"summary:{job.conversation}")
+        scratch = scratch_state("summary", job.conversation)
         job.check()
         mailbox = self._with.events.open(job.turn)
         sampling = replace(self._with.settings().sampling, max_tokens=summary_tokens(model.context), stop=())

@@ -34,6 +34,7 @@ from engine.messages import (
     TurnFailed,
     TurnFinished,
     TurnId,
+    scratch_state,
 )
 from rag.reading_plan import wants_list
 from rag.types import Passage
@@ -243,7 +244,7 @@ class Survey:
 
     @property
     def _state(self) -> ConversationId:
-        return ConversationId(f"survey:{self.answer.id}")
+        return scratch_state("survey", self.answer.id)
 
 
 def begin_survey(

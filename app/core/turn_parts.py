@@ -76,4 +76,4 @@ class Request:
     variant: int = 0
     retrieve_ms: float = 0.0
     computed: int = 0
-    last_turn: LastTurn = "ended"
+    last_turn: LastTurn = field(default_factory=LastTurn)

@@ -35,12 +35,20 @@ def why_missing(cache: KvCache, asked: Asked, gone: Gone, reused: int) -> Missin
         return Missing(kept)
     if lost and head and not asked.shifts and _moved(cache, head):
         return Missing("moved state undone")
-    unsaved = "stopped" if asked.last_turn == "stopped" else "not saved"
+    unsaved = "stopped" if asked.last_turn.how == "stopped" else "not saved"
     if head and not _on_the_way(cache, asked, head):
         return Missing("edited" if lost else gone.reason, gone.at)
     if head:
         return Missing(gone.reason, gone.at, head.tokens, unsaved)
-    return Missing(gone.reason, gone.at, 0 if lost and asked.last_turn != "ended" else None, unsaved)
+    return Missing(gone.reason, gone.at, _had_before(asked) if lost else None, unsaved)
+
+
+def _had_before(asked: Asked) -> int | None:
+    """Behind so many tokens nothing may ever have been kept. None: the last turn ended, or was stopped after its answer
+    had begun, so that all of it was to be saved."""
+    last = asked.last_turn
+    answer = Role.GENERATED in asked.tokens.roles[last.began : asked.history_tokens]
+    return None if last.how == "ended" or (last.how == "stopped" and answer) else last.began
 
 
 def computed_ranges(asked: Asked, reused: int, missing: Missing) -> tuple[ComputedRange, ...]:

@@ -54,7 +54,7 @@ def account(db: sqlite3.Connection, folder: Path, segments_folder: Path) -> Stor
 
     count = dict(db.execute("SELECT kind, count(DISTINCT key) FROM records GROUP BY kind").fetchall())
     index = sum(path.stat().st_size for path in folder.glob(INDEX_NAME + "*"))
-    segments, live = segment_bytes(segments_folder), live_bytes(db)
+    live, segments = live_bytes(db), segment_bytes(segments_folder)  # others may save in between
     return StoreStat(
         str(folder),
         conversations=one("SELECT count(DISTINCT conversation) FROM heads"),
@@ -64,7 +64,7 @@ def account(db: sqlite3.Connection, folder: Path, segments_folder: Path) -> Stor
         segments=one("SELECT count(*) FROM segments"),
         bytes_on_disk=segments + index,
         live_bytes=live,
-        dead_bytes=segments - live,
+        dead_bytes=max(0, segments - live),
         index_bytes=index,
         bytes_written=counter(db, "written"),
         shares=_shares(db),

@@ -109,7 +109,7 @@ class Index:
             with self._lock:  # until it is kept: older rows must not replace what a refresh takes over meanwhile
                 self._read_on(key)
                 record = self._records.get(key)
-                if record is None:
+                if record is None and key in self._parents:  # it may have been hidden while this waited
                     record = self._record(self._reader.execute(_RECORD, (self.model, key)).fetchall())
                     if record is not None:
                         self._records[key] = record
@@ -254,7 +254,8 @@ class Index:
 
     def hide(self, key: Key) -> None:
         """The record counts as absent at once; `remove` makes that last."""
-        self._drop(key)
+        with self._lock:  # a look-up on another thread would put it back
+            self._drop(key)
 
     def maintain(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Runs maintenance on the writing connection."""

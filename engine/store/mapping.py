@@ -56,7 +56,7 @@ def gather(path: Path, offsets: Sequence[int]) -> None:
     Where it fails they stay in parts.
     """
     if offsets and can_map():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # the latter from mmap: the file was cut short
             _read_anew(path, offsets)
 
 

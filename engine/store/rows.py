@@ -13,6 +13,7 @@ from typing import Any
 from engine.kv.disk import Head
 from engine.kv.keys import Key, state_key
 from engine.kv.value import Costs
+from engine.messages import is_scratch
 from engine.store.record import RecordHeader
 
 Row = tuple[Any, ...]
@@ -151,13 +152,14 @@ def drop_groups(
 
 
 def forget_head(db: sqlite3.Connection, model: int, conversation: str, delete: bool) -> None:
-    """Removes a head; `delete` also removes the records that only it used."""
+    """Removes a head; `delete` also removes the records that only it used. Why is noted where a reader may ask."""
     name = (model, conversation)
     row = db.execute("SELECT last, tail FROM heads WHERE model = ? AND conversation = ?", name).fetchone()
     db.execute("DELETE FROM heads WHERE model = ? AND conversation = ?", name)
     if row and delete:
         unused = unused_path(db, model, row[0], row[1])
-        remove_records(db, model, [*unused, *_states_after(db, model, unused)], "dropped")
+        reason = "" if is_scratch(conversation) else "dropped"
+        remove_records(db, model, [*unused, *_states_after(db, model, unused)], reason)
 
 
 def unused_path(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[Key]:

@@ -138,14 +138,15 @@ class StoreTools:
         return done
 
     def _note_losses(self, before: list[ConversationEntry], budget: int) -> None:
-        """What each conversation has lost to eviction."""
+        """What each conversation has lost to eviction. Others may save meanwhile: what grew has lost nothing."""
         left = {(entry.conversation, entry.fingerprint): entry for entry in self.ls()}
         for entry in before:
-            now = left[entry.conversation, entry.fingerprint]
-            if lost := entry.bytes - now.bytes:
+            now = left.get((entry.conversation, entry.fingerprint))  # None: dropped by another process meanwhile
+            if now is not None and (lost := entry.bytes - now.bytes) > 0:
+                tokens = max(0, entry.tokens_saved - now.tokens_saved)
                 self._log.add(
-                    "info", "evict", conversation=entry.conversation, tokens=entry.tokens_saved - now.tokens_saved,
-                    bytes=lost, reason=f"gc: disk budget of {budget / 1e6:,.1f} MB",
+                    "info", "evict", conversation=entry.conversation, tokens=tokens, bytes=lost,
+                    reason=f"gc: disk budget of {budget / 1e6:,.1f} MB",
                 )  # fmt: skip
 
     @_healing
@@ -155,16 +156,16 @@ class StoreTools:
         models = self._db.execute(query, (conversation,)).fetchall()
         if models:
             say_forgotten(self._db, self._segments, conversation, [fingerprint for _, fingerprint in models])
-        before, count = live_bytes(self._db), self._one("SELECT count(*) FROM records")
-        with transaction(self._db) as db:
+        with transaction(self._db) as db:  # nobody else writes between the two counts
+            before, count = live_bytes(db), self._records()
             for model, _ in models:
                 forget_head(db, model, conversation, delete=True)
-        records = count - self._one("SELECT count(*) FROM records")
-        done = Forgotten(len(models), records, before - live_bytes(self._db))
+            done = Forgotten(len(models), count - self._records(), before - live_bytes(db))
         if models:
             self._log.add(
-                "info", "remove", conversation=conversation, bytes=done.bytes, records=records, reason="asked for"
-            )
+                "info", "remove", conversation=conversation, bytes=done.bytes, records=done.records,
+                reason="asked for",
+            )  # fmt: skip
         return done
 
     @_healing
@@ -212,5 +213,5 @@ class StoreTools:
             )  # fmt: skip
         return changed.rowcount > 0
 
-    def _one(self, query: str) -> int:
-        return int(self._db.execute(query).fetchone()[0])
+    def _records(self) -> int:
+        return int(self._db.execute("SELECT count(*) FROM records").fetchone()[0])

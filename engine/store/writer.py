@@ -220,9 +220,9 @@ class Writer:
                 self._segment.sync()
                 ends = {self._segment.name: self._segment.end}
             self._index.publish(batch.records, ends, batch.heads.values(), batch.bytes)
-        except (OSError, sqlite3.Error) as error:
+        except Exception as error:  # as in _guarded: somebody waits for each of these jobs
             self._refuse(batch.jobs, error)
-            if isinstance(error, OSError):
+            if not isinstance(error, sqlite3.Error):
                 self._retire()
         else:
             self.refused = ""
@@ -240,9 +240,12 @@ class Writer:
 
     def _settle(self, jobs: list[Job], durable: bool) -> None:
         for job in jobs:
-            job.done(durable)
-            if job.follow and durable:
-                job.follow()
+            try:
+                job.done(durable)
+                if job.follow and durable:
+                    job.follow()
+            except Exception as error:  # the others are told all the same
+                self._failed(error)
         with self._changed:
             self._settled += len(jobs)
             self._pending -= sum(job.bytes for job in jobs)
@@ -259,11 +262,12 @@ class Writer:
 
     def _retire(self) -> None:
         """Lets go of the segment; one without records is removed."""
-        if self._segment:
-            self._segment.close()
-            if self._segment.is_empty:
-                self._segment.path.unlink(missing_ok=True)
-            self._segment = None
+        segment, self._segment = self._segment, None
+        if segment:
+            with contextlib.suppress(OSError):  # its folder may be gone
+                segment.close()
+                if segment.is_empty:
+                    segment.path.unlink(missing_ok=True)
 
 
 def _notice(error: Exception) -> Notice:

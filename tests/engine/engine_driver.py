@@ -30,6 +30,7 @@ from engine.messages import (
 )
 
 E = TypeVar("E")
+ENDED = LastTurn()
 GREEDY = Sampling(temperature=0.0, max_tokens=12)
 
 
@@ -68,7 +69,7 @@ class Driver:
 
     def submit(
         self, turn: str, conversation: str, tokens: Tokens, sampling: Sampling = GREEDY, history: int = 0,
-        last_turn: LastTurn = "ended",
+        last_turn: LastTurn = ENDED,
     ) -> None:  # fmt: skip
         who = TurnId(turn), ConversationId(conversation)
         self.client.send(Submit(*who, tokens, sampling, history_tokens=history, last_turn=last_turn))
@@ -89,7 +90,7 @@ class Driver:
 
     def run(
         self, turn: str, conversation: str, tokens: Tokens, sampling: Sampling = GREEDY, history: int = 0,
-        last_turn: LastTurn = "ended",
+        last_turn: LastTurn = ENDED,
     ) -> TurnFinished:  # fmt: skip
         self.submit(turn, conversation, tokens, sampling, history, last_turn)
         return self.result(turn)

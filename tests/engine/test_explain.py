@@ -16,6 +16,7 @@ from engine.messages import (
     DropState,
     FirstDifference,
     ForkState,
+    LastTurn,
     PinState,
     SaveState,
     Tokens,
@@ -134,13 +135,29 @@ def test_what_a_turn_that_was_cut_off_had_computed_is_not_new(model: Path, tmp_p
         done = driver.run("1", "c", prompt(300))
         more = prompt(300) + done.generated + prompt(50, 8)
         kept = 299 + len(done.generated)
-        cut = driver.run("2", "c", more + prompt(20, 9), history=340, last_turn="cut off")
+        cut = driver.run("2", "c", more + prompt(20, 9), history=340, last_turn=LastTurn("cut off"))
         assert cut.reused.total == kept
         assert cut.computed == (ComputedRange(340 - kept, "not saved"), ComputedRange(len(more) + 20 - 340, "new"))
-        first = driver.run("3", "d", prompt(90, 5), history=60, last_turn="cut off")
+        first = driver.run("3", "d", prompt(90, 5), history=60, last_turn=LastTurn("cut off"))
         assert first.computed == (ComputedRange(60, "not saved"), ComputedRange(30, "new"))
-        stopped = driver.run("4", "e", prompt(90, 6), history=60, last_turn="stopped")
+        stopped = driver.run("4", "e", prompt(90, 6), history=60, last_turn=LastTurn("stopped"))
         assert stopped.computed == (ComputedRange(60, "stopped"), ComputedRange(30, "new"))
+
+
+def test_a_lost_cache_is_not_explained_by_the_last_turn(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    with Driver(model, tmp_path / "kv") as driver:
+        history = prompt(300) + driver.run("1", "c", prompt(300)).generated
+    with Driver(model, tmp_path / "other") as driver:
+        asked = history + prompt(5, 8)
+        lost = driver.run("2", "c", asked, history=311, last_turn=LastTurn("stopped"))
+        assert lost.computed[0] == ComputedRange(311, "not in cache"), "it was saved when it was stopped"
+        more = history + prompt(60, 9)
+        for name, how in (("d", "stopped"), ("e", "cut off")):
+            last = LastTurn(how, began=312)  # type: ignore[arg-type]
+            query = changed(more, 0, 3 if name == "d" else 4)
+            cut = driver.run(f"in {name}", name, query, history=350, last_turn=last)
+            reason = "stopped" if how == "stopped" else "not saved"
+            assert cut.computed[:2] == (ComputedRange(312, "not in cache"), ComputedRange(38, reason))
 
 
 def test_dropped_state_is_named(model: Path, tmp_path: Path) -> None:  # noqa: F811

@@ -20,7 +20,7 @@ from app.core.records import (
     TurnReport,
 )
 from app.core.titles import UNTITLED, title_from_question
-from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
+from engine.messages import ComputedRange, ConversationId, LastTurn, ReusedTokens, Tokens
 
 CITATION = StoredCitation(
     2, 7, "a.pdf", (StoredRange(3, 10, 20), StoredRange(4, 0, 5)), ("iv", "v"), "quoted", "exact", 4, 9
@@ -199,7 +199,14 @@ def test_a_crash_keeps_the_partial_answer(tmp_path: Path) -> None:
     (found,) = reopened.messages(c.id)
     assert (found.text, found.tokens.ids, found.state) == ("half an ans", (4, 5, 6), "partial")
     assert reopened.computed(c.id) == ("tok", 5)
-    assert last_turn(reopened.messages(c.id)) == "cut off"
+    assert last_turn(reopened.messages(c.id)) == LastTurn("cut off")
+    reopened.update_answer(answer.id, "half an ans", Tokens.generated((4, 5, 6)), "complete")
+    assert last_turn(reopened.messages(c.id)) == LastTurn()
+    reopened.append(c.id, "user", "why?", Tokens.prompt((7, 8)))
+    stopped = reopened.append(c.id, "assistant", "", Tokens(), "cancelled")
+    assert last_turn(reopened.messages(c.id)) == LastTurn("stopped", 3)
+    reopened.update_answer(stopped.id, "so", Tokens.generated((9,)), "cancelled")
+    assert last_turn(reopened.messages(c.id)) == LastTurn("stopped", 3)
     reopened.close()
     store.close()
 

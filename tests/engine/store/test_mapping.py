@@ -209,3 +209,11 @@ def test_stretches_are_gathered_once_they_are_durable(tmp_path: Path, monkeypatc
     writer.sync()
     writer.close()
     assert told == [[], [], [0], [], [], [STRETCH], [2 * STRETCH]]
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+def test_a_file_cut_short_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "short"
+    path.write_bytes(bytes(BLOCK))
+    gather(path, [0, STRETCH])
+    assert path.read_bytes() == bytes(BLOCK)

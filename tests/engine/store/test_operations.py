@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from engine.kv.log import KvLog, read_log
+from engine.store.budget import Collected, collect
+from engine.store.rows import transaction
 from engine.store.tools import StoreTools
 from tests.engine.kv.small import PAGE
 from tests.engine.store.opened import Opened, tokens_of
@@ -90,3 +95,46 @@ def test_the_parts_of_the_store_add_up_to_the_whole(tmp_path: Path) -> None:
     (share,) = stat.shares
     assert (share.pages, share.tails, share.states, share.kv_type) == (5, 1, 0, "f16")
     assert (stat.pages_checked, stat.pages_wrong) == (2, 1)
+
+
+def saved_beside(folder: Path, conversation: str, start: int) -> None:
+    with Opened(folder) as opened:
+        opened.converse(conversation, tokens_of(range(start, start + 6 * PAGE))).release()
+
+
+def test_what_others_do_beside_gc_is_not_its_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored(tmp_path)
+
+    def beside(db: sqlite3.Connection, *given: Any, **named: Any) -> Collected:
+        done = collect(db, *given, **named)
+        with StoreTools(tmp_path) as window:
+            window.forget("long")
+        saved_beside(tmp_path, "other", 100)
+        return done
+
+    monkeypatch.setattr("engine.store.tools.collect", beside)
+    with StoreTools(tmp_path, "info") as tools:
+        assert tools.gc(tools.stat().live_bytes - 1).evicted
+    entries = read_log(tmp_path, 100)
+    assert [entry["operation"] for entry in entries] == ["gc"]
+
+
+def test_forgetting_counts_what_it_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored(tmp_path)
+
+    def late(db: sqlite3.Connection) -> transaction:
+        saved_beside(tmp_path, "third", 500)
+        return transaction(db)
+
+    with StoreTools(tmp_path) as tools:
+        kept = tools.show("long")
+        monkeypatch.setattr("engine.store.tools.transaction", late)
+        done = tools.forget("long")
+    assert (done.records, done.bytes) == (len(kept.pages), kept.bytes)
+
+
+def test_a_segment_that_has_gone_is_no_debt(tmp_path: Path) -> None:
+    stored(tmp_path)
+    with StoreTools(tmp_path) as tools:
+        segment(tmp_path).unlink()
+        assert tools.stat().dead_bytes == 0

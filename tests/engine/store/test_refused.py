@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from engine.kv.disk import Head
+from engine.kv.keys import Key
 from engine.kv.log import KvLog, last_refusal
+from engine.store.jobs import Job
 from tests.engine.store.opened import Opened, tokens_of
 
 TOKENS = tokens_of(range(100))
@@ -27,3 +32,29 @@ def test_what_was_refused_says_why_until_something_is_saved(tmp_path: Path) -> N
     with Opened(tmp_path) as opened:
         opened.converse("c", TOKENS).release()
         assert opened.store.refused() == ""
+
+
+def test_no_failure_ends_the_writing_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fails: who waits is told, and what comes later is written."""
+    settled: list[bool] = []
+
+    def fails(*given: object) -> None:
+        raise ValueError("mmap length is greater than file size")
+
+    with Opened(tmp_path) as opened, monkeypatch.context() as broken:
+        broken.setattr("engine.store.segment.gather", fails)
+        sequence = opened.converse("c", TOKENS)
+        assert opened.store.pending_bytes() == 0
+        assert "greater than file size" in opened.store.refused()
+        broken.undo()
+        opened.store.retry()
+        opened.store._writer.submit(Job(head=Head("d", Key(bytes(16)), None, 0, 0.0), done=fails))
+        opened.store._writer.submit(Job(task=lambda: None, done=settled.append))
+        assert opened.store.flush(10)
+        assert settled == [True]
+        opened.cache.save("c", sequence)
+        sequence.release()
+        assert opened.cache.flush(10)
+        assert opened.store.refused() == ""
+    with Opened(tmp_path) as opened:
+        assert opened.cache.match(TOKENS).disk_tokens == len(TOKENS)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.kv.value import Costs
+from engine.messages import scratch_state
 from engine.store import writer
 from engine.store.tools import Forgotten, StoreTools
 from tests.engine.kv.small import PAGE, check_rows
@@ -145,3 +146,16 @@ def test_an_end_in_a_later_file_is_forgotten_too(tmp_path: Path) -> None:
         first.cache.drop("mine", disk=True)
         assert first.cache.flush(30)
     assert names_after_the_index_is_lost(tmp_path) == {"other"}
+
+
+def test_what_the_application_drops_itself_leaves_no_reason(tmp_path: Path) -> None:
+    """A reason for each of its pages would push out those that a reader may ask for."""
+    with Opened(tmp_path) as opened:
+        for name, reason in ((scratch_state("survey", 7), ""), (scratch_state("summary", "c"), ""), ("c", "dropped")):
+            sequence = opened.converse(name, MINE)
+            key = sequence.last_key
+            sequence.release()
+            opened.store.forget(name, True)
+            assert opened.store.flush(10)
+            gone = opened.store.gone(key)
+            assert (gone.reason if gone else "") == reason

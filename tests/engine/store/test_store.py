@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.kv.cache import KvCache
+from engine.kv.keys import Key
 from engine.kv.layout import PageLayout
 from engine.kv.sequence import Sequence
 from engine.messages import Tokens
@@ -282,6 +283,26 @@ def test_a_look_up_keeps_nothing_older_than_a_refresh_beside_it(tmp_path: Path) 
         index._lock = Afterwards(moved)
         index.find(page.key)
         assert index.find(page.key).place.offset == before.place.offset + 4096
+
+
+def test_what_is_hidden_beside_a_look_up_does_not_come_back(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        opened.converse("c", LONG).release()
+    with Opened(tmp_path) as opened:
+        index = opened.store._index
+        key = next(Key(found) for found in index._parents)
+        hiding = threading.Thread(target=index.hide, args=(key,))
+
+        def beside(statement: str) -> None:
+            if not hiding.ident:
+                hiding.start()
+                hiding.join(0.2)  # it may have to wait for the look-up
+
+        index._reader.set_trace_callback(beside)
+        index.find(key)
+        hiding.join()
+        assert index.find(key) is None
+        assert index.parent(key) is None
 
 
 def test_a_shorter_end_in_memory_hides_no_longer_one_on_disk(tmp_path: Path) -> None:
