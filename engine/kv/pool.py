@@ -126,10 +126,12 @@ class PagePool:
         """A buffer with one holder; its content is arbitrary. KvMemoryFull: the budget is used up."""
         if not self.room:
             self.refuse()
-        if not self._free:
+        empty = not self._free
+        if empty:
             self._grow()
-            self.warm()
         buffer = self._free.pop()
+        if empty:
+            self.warm()
         assert buffer.slab is not None
         self._shed_bytes -= buffer.shed
         buffer.refs, buffer.shed = 1, 0
@@ -208,9 +210,10 @@ class PagePool:
         """Gets memory ready in the background, a part of the budget at most; returns at once."""
         if self._warming is None or not self._warming.is_alive():
             self._take_ready()
-            wanted = min(_READY_BYTES, self.budget_bytes // 4) - len(self._free) * self.stride
+            slab = self._slab_pages * self.stride  # one page of many layers may take more than is kept ready else
+            wanted = min(max(_READY_BYTES, slab), self.budget_bytes // 4) - len(self._free) * self.stride
             wanted = min(wanted, self.budget_bytes - self.reserved_bytes)
-            slabs = max(0, wanted) // (self._slab_pages * self.stride)
+            slabs = max(0, wanted) // slab
             if not slabs:
                 return
             self._warming = threading.Thread(target=self._prepare, args=(slabs,), name="kv-memory", daemon=True)

@@ -116,8 +116,7 @@ class Index:
         return record
 
     def _read_on(self, key: Key) -> None:
-        """Reads the row and those written after it: pages of a prefix were mostly written one after another. The caller
-        holds the lock."""
+        """Reads the row and those written after it: a prefix was mostly written in order. The caller holds the lock."""
         values = self.model, self.model, key, _ROWS
         if self._groups.all == 1:
             self._take_in(self._reader.execute(_FOLLOWING, values).fetchall())

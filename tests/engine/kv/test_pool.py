@@ -52,3 +52,13 @@ def test_a_buffer_is_not_released_twice() -> None:
     pool.release(buffer)
     with pytest.raises(AssertionError):
         pool.release(buffer)
+
+
+def test_pages_larger_than_what_is_kept_ready_are_got_ready_too() -> None:
+    """More than 32 layers of 4 KB a token, 64 tokens."""
+    pool = PagePool(9 << 20, 90 << 20)
+    pool.warm()
+    for _ in range(2):
+        pool.ready(30)
+        (ready,) = pool._ready
+        assert pool.allocate() is ready.buffers[0]
