@@ -137,8 +137,10 @@ ALTER TABLE documents ADD COLUMN stemming INTEGER NOT NULL DEFAULT 0;
 UPDATE documents SET stemming = 1 WHERE language != '';
 """
 
+BY_PAGE = "CREATE INDEX windows_by_page ON windows (document_id, page_index, ordinal);"
+
 WAIT_S = 30.0
-STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS, RESTEMMED)
+STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS, RESTEMMED, BY_PAGE)
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:

@@ -73,7 +73,8 @@ LABELS = [  # file, page, what is printed on it
     ("gap-ref.pdf", 216, "217"),
 ]
 PASSWORD = "secret"
-REFUSED = {  # cut off, or no PDFs at all
+REFUSED = {  # by the reader: to be repaired, or cut off, or no PDFs at all
+    "made-bitrot.pdf",
     "made-empty.pdf",
     "made-html-not-pdf.pdf",
     "made-truncated-2k.pdf",

@@ -23,6 +23,7 @@ def as_before_stems(library: Library) -> Library:
     with closing(sqlite3.connect(path)) as db:
         for table in TABLES:
             db.execute(f"DROP TABLE {table}")
+        db.execute("DROP INDEX windows_by_page")
         for column in ("language", "stemming"):
             db.execute(f"ALTER TABLE documents DROP COLUMN {column}")
         db.execute(f"PRAGMA user_version = {BEFORE_STEMS:d}")
