@@ -79,17 +79,19 @@ def undo(db: sqlite_utils.Database, number: CutId) -> ConversationId:
     if not rows:
         raise UserError("Those turns cannot come back.", "They were taken out of another copy.", "Ask again there.")
     (row,) = rows
+    conversation = ConversationId(row["conversation"])
+    _, since = _computed(db, conversation)
+    since -= _context_tokens(db, conversation)
     if row["message"] is not None:
         values = {"ids": row["ids"], "roles": row["roles"], "placement": row["placement"]}
         db.table("messages").update(row["message"], values)
-    _, since = _computed(db, row["conversation"])
-    since -= _context_tokens(db, row["conversation"])
     db.execute("UPDATE messages SET cut = NULL WHERE cut = ?", [number])
-    db.table("conversations").update(row["conversation"], {"shifts": row["shifts"]})
-    _restore_computed(db, row["conversation"], row["earlier"])
-    _count_later_turns(db, row["conversation"], row["made"], since)
+    if not _foreign(db, conversation, row["earlier"]):
+        db.table("conversations").update(conversation, {"shifts": row["shifts"]})
+        _restore_computed(db, conversation, row["earlier"])
+        _count_later_turns(db, conversation, row["made"], since)
     db.table("cuts").delete(number)
-    return ConversationId(row["conversation"])
+    return conversation
 
 
 def moved(db: sqlite_utils.Database, conversation: ConversationId) -> Moved:
@@ -144,18 +146,23 @@ def earlier_text(db: sqlite_utils.Database, conversation: ConversationId) -> str
 
 
 def restore(db: sqlite_utils.Database, conversation: ConversationId, earlier: str | None, since: float) -> None:
-    """Messages set aside at `since` are back: what was computed of them is known again, and what of it was moved.
-
-    Ids of another tokenizer mean nothing: all are made anew before the next question.
-    """
-    tokenizer, _ = _computed(db, conversation)
-    if earlier and json.loads(earlier)["tokenizer"] not in ("", tokenizer):
-        db.table("conversations").update(conversation, {"tokenizer": "mixed", "computed": 0, "shifts": "[]"})
+    """Messages set aside at `since` are back: what was computed of them is known again, and what of it was moved."""
+    if _foreign(db, conversation, earlier):
         return
     _restore_computed(db, conversation, earlier)
     cut = db.execute("SELECT count(*) FROM cuts WHERE conversation = ? AND made > ?", [conversation, since]).fetchone()
     if earlier and not cut[0]:
         db.table("conversations").update(conversation, {"shifts": json.loads(earlier)["shifts"]})
+
+
+def _foreign(db: sqlite_utils.Database, conversation: ConversationId, earlier: str | None) -> bool:
+    """Whether what is back was written with another tokenizer: its ids mean nothing now, so all are made anew before
+    the next question."""
+    tokenizer, _ = _computed(db, conversation)
+    if not earlier or json.loads(earlier)["tokenizer"] in ("", tokenizer):
+        return False
+    db.table("conversations").update(conversation, {"tokenizer": "mixed", "computed": 0, "shifts": "[]"})
+    return True
 
 
 def _restore_computed(db: sqlite_utils.Database, conversation: ConversationId, earlier: str | None) -> None:

@@ -13,7 +13,9 @@ from app.core.errors import Cancelled
 from app.core.events import WorkspaceEvent
 from app.core.gate import ModelGate, ReadyModel
 from app.core.history import Histories
+from app.core.overflow import ways_out
 from app.core.planning import Planner
+from app.core.plans import Plan, Situation
 from app.core.records import Message, UsedMode
 from app.core.settings import Settings
 from engine.messages import ConversationId, LastTurn, Tokens, TurnId
@@ -22,6 +24,23 @@ if TYPE_CHECKING:
     from engine.client import EngineClient
     from engine.overflow import OverflowOption
     from rag import Library
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a question meets: the model, the conversation as it stands, and what it takes to ask there.
+
+    `computed`: leading tokens that have gone through the model.
+    """
+
+    model: ReadyModel
+    situation: Situation
+    computed: int
+    plan: Plan
+
+    def ways(self, engine: EngineClient) -> tuple[OverflowOption, ...]:
+        """How to go on if it does not fit."""
+        return ways_out(self.plan, self.situation.messages, engine)
 
 
 @dataclass(frozen=True)

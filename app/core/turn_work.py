@@ -6,9 +6,10 @@ what was answered so far.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from app.core.advice import check_fits
 from app.core.answers import AnswerStream
@@ -20,7 +21,7 @@ from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_las
 from app.core.gate import ReadyModel
 from app.core.heads import Head
 from app.core.inventory import catalogue_answer, store_told
-from app.core.overflow import cut_of, way_named, ways_out
+from app.core.overflow import cut_of, way_named
 from app.core.plans import Plan, Situation
 from app.core.prompt import Context, history
 from app.core.records import Message, MessageId
@@ -28,12 +29,9 @@ from app.core.settings import Settings
 from app.core.settling import settled
 from app.core.summaries import SummaryWork
 from app.core.surveys import begin_survey, go_on_with_survey, survey_of
-from app.core.turn_parts import Request, RunningTurn, TurnServices
+from app.core.turn_parts import Look, Request, RunningTurn, TurnServices
 from engine.messages import Cancel, Sampling, Submit, Tokens
 from engine.overflow import OverflowOption, OverflowWay
-
-if TYPE_CHECKING:
-    pass
 
 
 class TurnWork:
@@ -76,47 +74,63 @@ class TurnWork:
 
         `earlier`: tokens that were computed before the question was edited.
         """
+        look, cut = self._look(job, question), None
+        way = overflow if look.plan.over_by else None
+        if way is not None:
+            option = way_named(look.ways(self._with.engine()), way)
+            if way == "fork":
+                return self._summaries.fork(job, look.model, look.situation, question)
+            cut = self._make_room(job, look.model, look.situation, option)
+        with self._undone_on_failure(cut):
+            look = self._look(job, question) if way else look
+            check_fits(look.plan, partial(look.ways, self._with.engine()), look.model.handle.info)
+            job.check()
+        return self._send(job, question, look, cut, earlier)
+
+    def _look(self, job: RunningTurn, question: str) -> Look:
         model, situation, computed = self._situation(job)
         self._phase_retrieving(job, situation)
-        plan = self._with.planner.plan(situation, question)
-        store, cut = self._with.store(), None
-        if plan.over_by and overflow is not None:
-            option = way_named(ways_out(plan, situation.messages, self._with.engine()), overflow)
-            if overflow == "fork":
-                return self._summaries.fork(job, model, situation, question)
-            cut = self._make_room(job, model, situation, option)
-            model, situation, computed = self._situation(job)
-            plan = self._with.planner.plan(situation, question)
+        return Look(model, situation, computed, self._with.planner.plan(situation, question))
+
+    @contextmanager
+    def _undone_on_failure(self, cut: CutId | None) -> Iterator[None]:
         try:
-            ways = partial(ways_out, plan, situation.messages, self._with.engine())
-            check_fits(plan, ways, model.handle.info)
-            job.check()
+            yield
         except BaseException:
             if cut is not None:
-                store.cuts.undo(cut)
+                self._with.store().cuts.undo(cut)
             raise
+
+    def _send(self, job: RunningTurn, question: str, look: Look, cut: CutId | None, earlier: int) -> WorkspaceEvent:
+        """Stores the question, then asks it; one that was not answered at all is the draft again."""
+        store, plan, situation = self._with.store(), look.plan, look.situation
+        computed = look.computed
         if computed > len(plan.history):  # it counted an unanswered question that this one replaces
             computed = len(plan.history)
-            store.set_computed(job.conversation, model.identity, computed)
-        placement = plan.composed.placement
-        user = store.append(
-            job.conversation, "user", question, plan.composed.tokens, placement=placement, lookup=plan.lookup
-        )
-        store.dates.keep(plan.date, [document.id for document in plan.addition.documents], job.conversation)
-        if situation.head is not None:
-            self._adopt(model, situation.head, plan, user)
-        store.set_draft(job.conversation, "")
+            store.set_computed(job.conversation, look.model.identity, computed)
+        user = self._store_question(job, question, look)
         answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         messages = (*situation.messages, user)
         had = max(computed, earlier), situation.last_turn
-        request = Request(model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, *had)
+        request = Request(look.model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, *had)
         ended = self._answer(job, request)
         if failure := _failed_at_once(ended):
-            store.cuts.withdraw((user.id, answer.id))  # the question is the draft again
-            if cut is not None:
-                store.cuts.undo(cut)
-            raise failure
+            store.cuts.withdraw((user.id, answer.id))
+            with self._undone_on_failure(cut):
+                raise failure
         return ended
+
+    def _store_question(self, job: RunningTurn, question: str, look: Look) -> Message:
+        store, plan = self._with.store(), look.plan
+        composed = plan.composed
+        user = store.append(
+            job.conversation, "user", question, composed.tokens, placement=composed.placement, lookup=plan.lookup
+        )
+        store.dates.keep(plan.date, [document.id for document in plan.addition.documents], job.conversation)
+        if look.situation.head is not None:
+            self._adopt(look.model, look.situation.head, plan, user)
+        store.set_draft(job.conversation, "")
+        return user
 
     def _make_room(
         self, job: RunningTurn, model: ReadyModel, situation: Situation, option: OverflowOption
@@ -146,11 +160,19 @@ class TurnWork:
         if place is None:
             raise UserError("There is no such question.", "It has been removed.", "Open the conversation again.")
         gone, kept = [m.id for m in stored[place:]], len(history(m for m in stored[:place] if m.in_context))
-        moment = store.cuts.set_aside(job.conversation, gone, kept, model.page_tokens)
-        try:
+        with self._aside(job, model, gone, kept):
             return self._ask_model(job, question, earlier=earlier)
+
+    @contextmanager
+    def _aside(self, job: RunningTurn, model: ReadyModel, gone: list[MessageId], kept: int) -> Iterator[None]:
+        """Those messages are put aside; they come back when nothing can be answered in their place."""
+        cuts = self._with.store().cuts
+        moment = cuts.set_aside(job.conversation, gone, kept, model.page_tokens)
+        try:
+            yield
         except BaseException:
-            store.cuts.bring_back(job.conversation, moment, model.page_tokens)
+            if gone:
+                cuts.bring_back(job.conversation, moment, model.page_tokens)
             raise
 
     def regenerate(self, job: RunningTurn) -> WorkspaceEvent:
@@ -164,19 +186,17 @@ class TurnWork:
         again = any(store.surveys.plan(message.id) for message in messages[len(asked) :])
         replaced = messages[len(asked) - again :]
         kept = len(prompt) - sum(len(m.tokens) for m in replaced if m.role == "user")
-        moment = store.cuts.set_aside(job.conversation, [m.id for m in replaced], kept, model.page_tokens)
-        if again:
-            return self._survey(job, asked[-1].text)
-        answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
-        variant = store.superseded_count(job.conversation)
-        had = computed, situation.last_turn
-        request = Request(model, asked, answer, prompt, mode_of(asked), variant, 0.0, *had)
-        ended = self._answer(job, request)
-        if replaced and (failure := _failed_at_once(ended)):
-            store.cuts.withdraw((answer.id,))  # the old answer is better than none
-            store.cuts.bring_back(job.conversation, moment, model.page_tokens)
-            raise failure
-        return ended
+        with self._aside(job, model, [m.id for m in replaced], kept):
+            if again:
+                return self._survey(job, asked[-1].text)
+            answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
+            variant = store.superseded_count(job.conversation)
+            had = computed, situation.last_turn
+            ended = self._answer(job, Request(model, asked, answer, prompt, mode_of(asked), variant, 0.0, *had))
+            if replaced and (failure := _failed_at_once(ended)):
+                store.cuts.withdraw((answer.id,))  # the old answer is better than none
+                raise failure
+            return ended
 
     def continue_answer(self, job: RunningTurn) -> WorkspaceEvent:
         model, situation, computed = self._situation(job)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.core.errors import DoesNotFit
+from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved
+from app.core.planning import Planner
+from app.core.plans import Plan
 from app.core.prompt import history
 from app.core.records import Message
 from engine.messages import ConversationId, EngineSettings, ModelLoaded
@@ -88,6 +91,22 @@ def test_recomputed_turns_cost_what_was_said_and_come_back(desk: Desk, c: Conver
     assert desk.workspace.engine.quote(history(context(desk, c))).new <= 1
     desk.workspace.revisions.undo_last(c)
     assert desk.workspace.conversations.messages(c)[: len(before)] == before
+
+
+def test_turns_come_back_when_the_question_fails_after_they_left(
+    desk: Desk, c: ConversationId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, plan, looks = desk.workspace.conversations.messages(c), Planner.plan, iter(range(9))
+
+    def second_look_fails(*args: Any) -> Plan:
+        if next(looks):
+            raise UserError("The document cannot be read.", "It was moved.", "Add it again.")
+        return plan(*args)
+
+    monkeypatch.setattr(Planner, "plan", second_look_fails)
+    desk.workspace.ask(c, LONG, overflow="recompute")
+    assert isinstance(desk.until(TurnError, TurnDone), TurnError)
+    assert desk.workspace.conversations.messages(c) == before
 
 
 def test_the_answer_is_that_of_a_conversation_that_never_had_the_turns(

@@ -204,3 +204,21 @@ def test_all_turns_may_go_and_the_document_stays(desk: Desk, c: ConversationId) 
     assert question.placement.documents == messages(desk, c)[0].placement.documents
     report = desk.answer(c, "Where does it end?").report
     assert report.tokens.reused.of_which_shared == question.placement.shared_tokens > 100
+
+
+def test_turns_of_another_model_that_come_back_are_made_anew(desk: Desk, c: ConversationId) -> None:
+    store = desk.workspace.conversations
+    desk.workspace.revisions.remove_turn(c, messages(desk, c)[2].id)
+    store.set_computed(c, "another tokenizer", 10)  # as after a question to another model
+    desk.workspace.revisions.undo_last(c)
+    assert store.computed(c) == ("mixed", 0)
+    assert desk.answer(c, "Thank you.").report.tokens.prompt == len(history(context(desk, c)[:-1]))
+
+
+def test_the_first_turn_that_comes_back_counts_what_was_computed_meanwhile(desk: Desk, c: ConversationId) -> None:
+    """Its head, with the document, is longer than the opening that the question behind it gets back."""
+    revisions = desk.workspace.revisions
+    revisions.remove_turn(c, messages(desk, c)[0].id)
+    desk.answer(c, "Where does it end?")
+    revisions.undo_last(c)
+    assert desk.workspace.conversations.computed(c)[1] == len(history(context(desk, c))) - 1

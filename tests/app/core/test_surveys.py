@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.core.events import TurnDone, TurnPhase, TurnText
+from app.core.errors import UserError
+from app.core.events import TurnDone, TurnError, TurnPhase, TurnText
 from app.core.lookups import Scope
 from app.core.survey_notes import entries, listed, renumbered, says_nothing, tidied, without_markers
 from app.core.survey_plan import SurveyPlan, survey_plan
@@ -211,6 +212,20 @@ def test_the_next_question_follows_a_survey(desk: Desk) -> None:
     assert isinstance(done, TurnDone), done
     question, answer, later, _ = desk.store.messages(conversation)
     assert desk.engine.submitted[-1].tokens.ids == question.tokens.ids + answer.tokens.ids + later.tokens.ids
+
+
+def test_a_survey_that_cannot_start_again_stays(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = begin(desk)
+    desk.end_of_turn()
+    before = desk.store.messages(conversation)
+
+    def unreadable(*_: object) -> None:
+        raise UserError("The document cannot be read.", "It was moved.", "Add it again.")
+
+    monkeypatch.setattr("app.core.turn_work.begin_survey", unreadable)
+    desk.turns.regenerate(conversation)
+    assert isinstance(desk.end_of_turn(), TurnError)
+    assert desk.store.messages(conversation) == before
 
 
 def test_a_plan_survives_its_json(desk: Desk) -> None:
