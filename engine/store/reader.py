@@ -2,58 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.kv.disk import DiskRecord, Location, ReadRequest
-from engine.kv.layout import LayerGroup, PageLayout, copy_rows
+from engine.kv.disk import DiskRecord, ReadRequest
+from engine.kv.layout import copy_rows
 from engine.store.mapping import in_file_cache, populate
-from engine.store.packing import Form, Packer, hidden_of
-from engine.store.record import MAX_HEADER, RecordHeader, decode
+from engine.store.packing import Packer, hidden_of
+from engine.store.parts import Part, parts_of, runs_of
+from engine.store.record import RecordHeader, decode
 from engine.store.segments import Segments
 from kernels.checksum import cpu as checksums
 
 Bytes = npt.NDArray[np.uint8]
-READ_BYTES = 2 << 20  # of one request: large enough for any disk, and still in the core's cache when it is checked
-# Of one turn of a thread with mapped pages, where they are read from the disk and where they are in memory: then all
-# that a turn takes besides checking is waiting for the GIL.
-MAP_BYTES, CACHED_BYTES = 16 << 20, 48 << 20
 _THREADS = 4  # requests in flight
-_PARTS = 256
-_PROBES = 16  # looks at the file cache
-
-
-@dataclass(frozen=True)
-class Part:
-    """One layer group of one request: where it lies and the memory it is read into.
-
-    `head`: up to the payload; `whole`: payload of all groups in `layout`; `rest`: what follows the group's payload.
-    `mapped`: all of them lie in this mapping.
-    """
-
-    request: int
-    group: LayerGroup
-    index: int
-    at: Location
-    layout: PageLayout
-    form: Form
-    head: Bytes
-    whole: Bytes
-    rest: Bytes
-    mapped: Bytes | None = None
-
-    @property
-    def target(self) -> Bytes:
-        return self.whole[self.group.start : self.group.stop]
-
-    def pieces(self) -> list[memoryview]:
-        return [piece.data for piece in (self.head, self.target, self.rest) if len(piece)]
+Work = Callable[["ReadBatch", list[Part]], None]
 
 
 class ReadBatch:
@@ -70,19 +40,37 @@ class ReadBatch:
         self._lock = threading.Lock()
         self._started = time.perf_counter()
         self.seconds = self.ended = 0.0  # until everything was read and checked
-        parts = sorted(_parts(self, packer), key=lambda part: (part.at.segment, part.at.offset))
-        cached = all(in_file_cache(part.mapped) for part in parts[:: max(1, len(parts) // _PROBES)])
-        runs = list(_runs(parts, CACHED_BYTES if cached else MAP_BYTES))
-        self.runs = sorted(runs, key=lambda run: run[0].mapped is not None)  # copies are waited for first
-        self._left = max(1, len(runs))
-        self._unready = {id(run) for run in runs if not all(in_file_cache(part.mapped) for part in run[:1] + run[-1:])}
+        parts = sorted(
+            parts_of(requests, packer, lambda number: self.fail(number, "damaged")),
+            key=lambda part: (part.at.segment, part.at.offset),
+        )
+        runs = list(runs_of(parts)) or [[]]
+        self._left, self._unready = len(runs), {id(run) for run in runs if not _in_memory(run)}
+        self.cached = self.mapped and all(run[0].mapped is None or id(run) not in self._unready for run in runs)
+        self._waiting = deque(sorted(runs, key=lambda run: run[0].mapped is not None if run else False))
+        self._work: Work | None = None
         self.ready()
 
     def done(self) -> bool:
         return self._finished.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
+        if self.cached and self._work is not None:
+            self.help(self._work)
         return self._finished.wait(timeout)
+
+    def begin(self, work: Work) -> None:
+        """Who waits for it may do some of the `work`: where all is in memory that is quicker than waking others."""
+        self._work = work
+
+    def help(self, work: Work) -> None:
+        """Works on runs that nobody has begun, until there are none."""
+        while self._waiting:
+            try:
+                run = self._waiting.popleft()
+            except IndexError:  # somebody else took the last
+                return
+            work(self, run)
 
     def usable(self) -> bool:
         return self._usable.is_set()
@@ -150,7 +138,7 @@ class Reader:
         self._find = find
         self._damaged = damaged
         self._ended = ended
-        self._runs: queue.SimpleQueue[tuple[ReadBatch, list[Part]] | None] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[ReadBatch | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._loop, name=f"kv-reader-{number}", daemon=True) for number in range(_THREADS)
         ]
@@ -158,29 +146,34 @@ class Reader:
             thread.start()
 
     def submit(self, batch: ReadBatch) -> None:
-        for run in batch.runs or [[]]:
-            self._runs.put((batch, run))
+        batch.begin(self._through)
+        helpers = (os.cpu_count() or 2) - 1 if batch.cached else _THREADS  # who waits works too
+        for _ in range(min(_THREADS, max(1, helpers))):
+            self._batches.put(batch)
 
     def close(self) -> None:
         """Ends the threads once what was submitted so far is read."""
         for _ in self._threads:
-            self._runs.put(None)
+            self._batches.put(None)
         for thread in self._threads:
             thread.join()
 
     def _loop(self) -> None:
-        while (work := self._runs.get()) is not None:
-            batch, run = work
-            try:
-                self._read(batch, run)
-                self._check(batch, run)
-            except Exception:  # bytes from disk may fail in unforeseen ways; the batch has to come to an end
-                _fail(batch, run, "damaged")
-            batch.ready(run)
-            if batch.settle():
-                self._report(batch)
-                batch.finish()
-                self._ended(batch)
+        while (batch := self._batches.get()) is not None:
+            batch.help(self._through)
+            del batch  # and with it the memory it was read into
+
+    def _through(self, batch: ReadBatch, run: list[Part]) -> None:
+        try:
+            self._read(batch, run)
+            self._check(batch, run)
+        except Exception:  # bytes from disk may fail in unforeseen ways; the batch has to come to an end
+            _fail(batch, run, "damaged")
+        batch.ready(run)
+        if batch.settle():
+            self._report(batch)
+            batch.finish()
+            self._ended(batch)
 
     def _read(self, batch: ReadBatch, run: list[Part]) -> None:
         """One request to the system for records that follow each other in a segment."""
@@ -251,49 +244,11 @@ class Reader:
                 self._damaged([batch.requests[i].record for i in numbers], reason)
 
 
+def _in_memory(run: list[Part]) -> bool:
+    """Judged by its ends."""
+    return bool(run) and all(in_file_cache(part.mapped) for part in run[:1] + run[-1:])
+
+
 def _fail(batch: ReadBatch, run: Sequence[Part], reason: str) -> None:
     for part in run:
         batch.fail(part.request, reason)
-
-
-def _parts(batch: ReadBatch, packer: Packer) -> Iterator[Part]:
-    for number, request in enumerate(batch.requests):
-        layout = packer.tail_layout(request.record)
-        whole = np.empty(layout.payload_bytes, np.uint8) if request.record.tail else request.payload
-        for index, (group, at) in enumerate(zip(layout.groups, request.record.parts, strict=True)):
-            if at is None:
-                continue
-            mapped = request.mapped
-            rest = at.length - at.payload - (group.stop - group.start)
-            if not (0 < at.payload <= MAX_HEADER and 0 <= rest <= MAX_HEADER):
-                batch.fail(number, "damaged")
-                continue
-            form = packer.form(layout, index)
-            if mapped is not None:
-                yield Part(number, group, index, at, layout, form, mapped[: at.payload], whole, mapped[:0], mapped)
-                continue
-            head, tail = np.empty(at.payload, np.uint8), np.empty(rest, np.uint8)
-            yield Part(number, group, index, at, layout, form, head, whole, tail)
-
-
-def _runs(parts: Sequence[Part], mapped_bytes: int) -> Iterator[list[Part]]:
-    """Records that follow each other in a segment, up to READ_BYTES (mapped: so many) and the system's limit of
-    pieces."""
-    run: list[Part] = []
-    for part in parts:
-        same = bool(run) and (run[-1].mapped is None) == (part.mapped is None)
-        most = READ_BYTES if part.mapped is None else mapped_bytes
-        if run and not (same and _follows(run[-1].at, part.at) and len(run) < _PARTS and _span(run[0], part) <= most):
-            yield run
-            run = []
-        run.append(part)
-    if run:
-        yield run
-
-
-def _follows(first: Location, second: Location) -> bool:
-    return first.segment == second.segment and first.offset + first.length == second.offset
-
-
-def _span(first: Part, last: Part) -> int:
-    return last.at.offset + last.at.length - first.at.offset
