@@ -38,12 +38,12 @@ def is_lost(memory: NDArray[np.uint8]) -> bool:
     return bool(native_module().lost(_address(memory), len(memory)))
 
 
-def touch_when_idle(memory: NDArray[np.uint8]) -> None:
-    """Makes fresh memory (zeros) ready, on a thread that runs while nothing else wants to; returns when it is done.
+def touch_in_background(memory: NDArray[np.uint8]) -> None:
+    """Makes fresh memory (zeros) ready, on a thread of low priority; returns when it is done.
 
     Releases the GIL.
     """
-    _library().pk_touch_when_idle(ctypes.c_uint64(_address(memory)), ctypes.c_uint64(len(memory)))
+    _library().pk_touch_in_background(ctypes.c_uint64(_address(memory)), ctypes.c_uint64(len(memory)))
 
 
 @functools.cache

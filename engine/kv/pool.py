@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import EngineError
-from kernels.guarded import is_lost, touch_when_idle
+from kernels.guarded import is_lost, touch_in_background
 
 ALIGNMENT = 4096
 _HUGE = 2 << 20
@@ -81,7 +81,7 @@ class Slab:
 
     def populate(self) -> None:
         """Touches all memory now, so that no kernel and no read has to wait for it. Releases the GIL."""
-        touch_when_idle(self._memory)
+        touch_in_background(self._memory)
 
 
 def _give_back(start: int, stop: int, *advices: int) -> int:

@@ -15,9 +15,10 @@
 #include <thread>
 
 #if defined(__linux__)
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #endif
 
@@ -111,15 +112,15 @@ bool lost(uint64_t address, uint64_t length) {
 
 }  // namespace
 
-// Writes a zero into every page. The thread is one of its own because who went to the idle class may not come back from
-// it, and must not hold the interpreter in it; it touches because MADV_POPULATE_WRITE makes whoever maps something wait.
+// Writes a zero into every page. The thread is one of its own because who lowered its priority may not raise it again, and
+// must not hold the interpreter then; it touches because MADV_POPULATE_WRITE makes whoever maps something wait. Not in the
+// idle class: a fault holds its mapping, and on a busy machine who maps memory beside it waited 600 ms for it.
 // Called through ctypes: a daemon thread may be in here when the interpreter ends, which frames of C++ would not survive.
-extern "C" __attribute__((visibility("default"))) void pk_touch_when_idle(uint64_t address, uint64_t length) {
+extern "C" __attribute__((visibility("default"))) void pk_touch_in_background(uint64_t address, uint64_t length) {
     constexpr uint64_t kPage = 4096;
     const auto touch = [=] {
 #if defined(__linux__)
-        const sched_param none{};
-        sched_setscheduler(0, SCHED_IDLE, &none);
+        setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
 #endif
         for (uint64_t at = 0; at < length; at += kPage)
             *reinterpret_cast<volatile uint8_t*>(static_cast<uintptr_t>(address + at)) = 0;
