@@ -18,9 +18,9 @@ from engine.kv.shift import KeyRotation
 from engine.messages import Event, Removal, Tokens, TurnQueued, TurnRestored
 from engine.prefetch import Prefetch
 from engine.timings import Rates, now_ms
-from engine.turn import Phase, Turn, split_reused
+from engine.turn import Phase, Span, Turn, covered, split_reused
 
-_LONG_CHECK_MS = 30.0
+LONG_CHECK_MS = 30.0
 
 
 class Admission:
@@ -34,9 +34,12 @@ class Admission:
         emit: Callable[[Event], None],
         rotation: KeyRotation | None = None,
         prefetch: Prefetch | None = None,
+        long_check_ms: float = LONG_CHECK_MS,
     ) -> None:
         """`rotation` None: the model's keys cannot be moved, so removals are computed. `prefetch`: what is read already
-        when a turn comes."""
+        when a turn comes. `long_check_ms`: a turn whose restore takes at least so long computes before it is checked.
+        """
+        self._long_check_ms = long_check_ms
         self._prefetch = prefetch
         self._early: list[Turn] = []  # they compute while what they came from is being checked
         self._cache = cache
@@ -78,6 +81,7 @@ class Admission:
             self._remove(turn, turn.removing)
         turn.kv.anchors = (turn.request.shared_tokens, turn.request.history_tokens, match.parted)
         turn.approximate = turn.kv.approximate
+        turn.found = [Span(0, turn.kv.num_tokens)]
         self._account(turn, match, restore.failed, turn.kv.num_tokens)
         turn.phase = Phase.PREFILL
 
@@ -91,7 +95,7 @@ class Admission:
         """Others would have to wait for its checks too; and what is moved must have been checked. Beside a step the
         checks take from it what they take: only where they are long the step comes first."""
         assert turn.match is not None
-        long = self._rates.restore_ms(turn.match.disk_bytes) > _LONG_CHECK_MS
+        long = self._rates.restore_ms(turn.match.disk_bytes) >= self._long_check_ms
         return alone and turn.removing is None and long
 
     def sound(self, turn: Turn) -> bool:
@@ -99,13 +103,14 @@ class Admission:
         sequence was cut there: what was computed on it does not count, and the rest is computed again."""
         restore, match = turn.restore, turn.match
         whole = restore is None or self._confirm(turn)
-        if restore is not None and match is not None and not whole:
-            self._account(turn, match, restore.failed, turn.kv.num_tokens)
-        if self._cache.losses.sound(turn.kv):
-            return whole
-        turn.phase = Phase.PREFILL
-        if match is not None and turn.kv.num_tokens < turn.reused.total:  # what was lost is computed after all
-            self._account(turn, match, "damaged", turn.kv.num_tokens)
+        kept = self._cache.losses.sound(turn.kv)
+        if whole and kept:
+            return True
+        if not kept:
+            turn.phase = Phase.PREFILL
+        left = turn.cut()
+        if match is not None and left < turn.reused.total:  # what was lost is computed after all
+            self._account(turn, match, restore.failed if restore and not whole else "damaged", left)
         return False
 
     def _confirm(self, turn: Turn) -> bool:
@@ -168,7 +173,8 @@ class Admission:
             self._meet(turn, turn.behind)
             if turn.behind is not None and turn.kv.num_tokens >= turn.meets:
                 return False
-        turn.shared_late += self._cache.adopt(turn.kv, turn.wanted)
+        if gained := self._cache.adopt(turn.kv, turn.wanted):
+            turn.taken.append(Span(turn.kv.num_tokens - gained, turn.kv.num_tokens))
         key = self._cache.next_key(turn.kv, turn.wanted)
         return key is None or self._cache.claims.claim(key, turn.request.turn)
 
@@ -226,8 +232,8 @@ class Admission:
         self._rates.saw_restore(behind.bytes_read, behind.seconds, behind.ended)
         turn.kv.bytes_read = turn.bytes_read
         assert turn.match is not None
-        reused = turn.reused.total + max(0, turn.kv.num_tokens - before)  # what is before it was computed
-        self._account(turn, turn.match, behind.failed, reused)
+        turn.found.append(Span(before, max(before, turn.kv.num_tokens)))  # what is before it was computed
+        self._account(turn, turn.match, behind.failed, covered(turn.found))
 
     def _check_fit(self, turn: Turn) -> None:
         self._cache.pool.check_holds(len(turn.prompt), self._cache.layout.page_tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple
 
 from engine.answer import AnswerText
 from engine.drafts import DraftSource
@@ -22,6 +23,13 @@ from engine.messages import (
     TurnFinished,
 )
 from engine.timings import TurnClock
+
+
+class Span(NamedTuple):
+    """Positions in a prompt."""
+
+    start: int
+    stop: int
 
 
 class Phase(Enum):
@@ -48,8 +56,9 @@ class Turn:
     removing: Removal | None = None  # what `sequence` still holds more than the prompt
     approximate: bool = False
     fed: int = 0  # prompt tokens that went through the model
-    shared_late: int = 0  # tokens taken over from another turn after admission
     reused: ReusedTokens = field(default_factory=ReusedTokens)
+    found: list[Span] = field(default_factory=list)  # where that lies
+    taken: list[Span] = field(default_factory=list)  # what was taken over from another turn after admission
     missing: Missing = field(default_factory=Missing)
     generated: list[int] = field(default_factory=list)
     bytes_read: int = 0
@@ -90,9 +99,14 @@ class Turn:
     @property
     def reused_in_all(self) -> ReusedTokens:
         """What was found at admission, and what another turn computed for both meanwhile."""
-        found = self.reused
-        memory = found.memory + self.shared_late
-        return split_reused(memory, found.disk, self.request.shared_tokens)
+        memory = self.reused.memory + covered(self.taken)
+        return split_reused(memory, self.reused.disk, self.request.shared_tokens)
+
+    def cut(self) -> int:
+        """After its sequence was cut: returns how much of what was found is left; of what was taken over the rest
+        does not count any more either."""
+        self.found, self.taken = (_before(self.kv.num_tokens, spans) for spans in (self.found, self.taken))
+        return covered(self.found)
 
     def account(self) -> tuple[ComputedRange, ...]:
         """What went through the model for the prompt, with reasons."""
@@ -134,6 +148,14 @@ class Turn:
             drafted=self.drafted,
             accepted=self.accepted,
         )
+
+
+def covered(spans: list[Span]) -> int:
+    return sum(stop - start for start, stop in spans)
+
+
+def _before(position: int, spans: list[Span]) -> list[Span]:
+    return [Span(start, min(stop, position)) for start, stop in spans if start < position]
 
 
 def split_reused(memory: int, disk: int, shared_tokens: int) -> ReusedTokens:
