@@ -118,22 +118,37 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
         question_tokens=question,
         kv_bytes=len(history) * engine.loaded.kv_bytes_per_token,
         prefill_ms=prefill,
-        ram_switch_ms=statistics.median(switches[0]),
-        ram_switch_busy_ms=max(switches[1]),
-        disk_restore_ms=warm["restore_ms"],
-        disk_checked_ms=warm["checked_ms"],
-        disk_first_token_ms=warm["first_token_ms"],
-        question_prefill_ms=warm["prefill_ms"],
-        return_ratio=warm["first_token_ms"] / prefill,
-        cold_restore_ms=cold["restore_ms"],
-        cold_checked_ms=cold["checked_ms"],
-        cold_first_token_ms=cold["first_token_ms"],
-        cold_read_mb_s=cold["bytes_read"] / 1e3 / cold["checked_ms"],
-        disk_mb_s=cold["disk_mb_s"],
+        **_in_memory(*switches),
+        **_from_disk(warm, prefill),
+        **_from_cold_disk(cold),
         bytes_written_ratio=written,
         shared_ratio=shared,
         equal=equal,
     )
+
+
+def _in_memory(idle: list[float], busy: list[float]) -> dict[str, float]:
+    return {"ram_switch_ms": statistics.median(idle), "ram_switch_busy_ms": max(busy)}
+
+
+def _from_disk(found: dict[str, Any], prefill_ms: float) -> dict[str, float]:
+    return {
+        "disk_restore_ms": found["restore_ms"],
+        "disk_checked_ms": found["checked_ms"],
+        "disk_first_token_ms": found["first_token_ms"],
+        "question_prefill_ms": found["prefill_ms"],
+        "return_ratio": found["first_token_ms"] / prefill_ms,
+    }
+
+
+def _from_cold_disk(found: dict[str, Any]) -> dict[str, float]:
+    return {
+        "cold_restore_ms": found["restore_ms"],
+        "cold_checked_ms": found["checked_ms"],
+        "cold_first_token_ms": found["first_token_ms"],
+        "cold_read_mb_s": found["bytes_read"] / 1e3 / found["checked_ms"],
+        "disk_mb_s": found["disk_mb_s"],
+    }
 
 
 def _memory(path: Path, settings: EngineSettings, tokens: int) -> int:

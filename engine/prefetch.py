@@ -5,6 +5,8 @@ One restore at a time, which a question that needs the same takes over: nothing 
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 from engine.errors import EngineError
@@ -30,10 +32,8 @@ class Prefetch:
     def begin(self, match: PrefixMatch) -> None:
         if self._restore is not None or not match.disk_tokens:
             return
-        try:
+        with contextlib.suppress(EngineError):  # no room now: the question itself will make some
             self._restore, self._match = self._cache.begin_restore(match), match
-        except EngineError:
-            self._restore = None  # no room now: the question itself will make some
 
     def poll(self) -> None:
         """What has been read is there for whoever asks."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from engine.errors import StoreError
 from engine.kv.keys import Key, common_prefix
@@ -81,17 +82,38 @@ def heads_named(db: sqlite3.Connection, conversation: str) -> list[tuple[int, by
     return rows
 
 
-def chain(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[bytes]:
-    """Keys from the first page on disk to the tail; what comes before a gap is not reached."""
-    query = "SELECT max(parent) FROM records WHERE model = ? AND key = ?"
-    keys: list[bytes] = []
+class Link(NamedTuple):
+    """What is on disk under a key: `bytes` of all layer groups."""
+
+    start: int
+    tokens: int
+    bytes: int
+
+
+def links(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> dict[bytes, Link]:
+    """By key, from the first page on disk to the tail; what comes before a gap is not reached."""
+    query = "SELECT max(parent), max(start), max(tokens), sum(length) FROM records WHERE model = ? AND key = ?"
+    found: dict[bytes, Link] = {}
     for key in filter(None, (tail, last)):
         row = db.execute(query, (model, key)).fetchone()
-        while row[0] is not None and key not in keys:
-            keys.append(key)
+        while row[0] is not None and key not in found:
+            found[key] = Link(*row[1:])
             key = row[0]
             row = db.execute(query, (model, key)).fetchone()
-    return keys[::-1]
+    return dict(reversed(found.items()))
+
+
+def chain(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[bytes]:
+    """The keys of `links`."""
+    return list(links(db, model, last, tail))
+
+
+def without_gap(parts: Iterable[tuple[int, int]]) -> int:
+    """How many tokens there are from the first on: `parts` (start, tokens) in order."""
+    position = 0
+    for start, tokens in parts:
+        position = start + tokens if start == position else position
+    return position
 
 
 def show(db: sqlite3.Connection, segments: Path, conversation: str) -> StateEntry:
@@ -103,9 +125,7 @@ def show(db: sqlite3.Connection, segments: Path, conversation: str) -> StateEntr
     for key in chain(db, model, last, tail):
         moved = moved or is_moved(db, segments, model, key)  # what follows was computed on it
         pages.append(_entry(db, model, key, sum(key in keys for keys in used_by), moved))
-    position = 0
-    for page in pages:
-        position = page.start + page.tokens if page.start == position else position
+    position = without_gap((page.start, page.tokens) for page in pages)
     query = "SELECT fingerprint, name, layout FROM models WHERE id = ?"
     fingerprint, name, layout = db.execute(query, (model,)).fetchone()
     size, kind = sum(page.bytes for page in pages), kv_types_in(layout)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.kv.layout import kv_types_in
-from engine.store.inspect import is_moved
+from engine.store.inspect import Link, is_moved, links, without_gap
 
 Row = tuple[int, str, bytes, bytes | None, int, float, int, bytes, str, str]
-Chain = dict[bytes, tuple[int, int, int]]
 _HEADS = (
     "SELECT heads.model, conversation, last, tail, tokens, saved, pinned, fingerprint, name, layout FROM heads "
     "JOIN models ON models.id = heads.model ORDER BY saved DESC"
@@ -42,7 +41,7 @@ class ConversationEntry:
 def conversations(db: sqlite3.Connection, segments: Path) -> list[ConversationEntry]:
     """Last saved first."""
     heads: list[Row] = db.execute(_HEADS).fetchall()
-    chains = [_chain(db, row[0], row[2], row[3]) for row in heads]
+    chains = [links(db, row[0], row[2], row[3]) for row in heads]
     users: dict[tuple[int, bytes], int] = {}
     for row, chain in zip(heads, chains, strict=True):
         for key in chain:
@@ -53,26 +52,11 @@ def conversations(db: sqlite3.Connection, segments: Path) -> list[ConversationEn
     ]
 
 
-def _chain(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> Chain:
-    """key -> (start, tokens, bytes) of what is on disk from the tail up."""
-    chain: Chain = {}
-    query = "SELECT max(parent), max(start), max(tokens), sum(length) FROM records WHERE model = ? AND key = ?"
-    for key in filter(None, (tail, last)):
-        row = db.execute(query, (model, key)).fetchone()
-        while row[0] is not None and key not in chain:
-            chain[key] = (row[1], row[2], row[3])
-            key = row[0]
-            row = db.execute(query, (model, key)).fetchone()
-    return chain
-
-
-def _entry(head: Row, chain: Chain, users: dict[tuple[int, bytes], int], moved: bool) -> ConversationEntry:
+def _entry(head: Row, chain: dict[bytes, Link], users: dict[tuple[int, bytes], int], moved: bool) -> ConversationEntry:
     model, conversation, _, _, tokens, saved, pinned, fingerprint, name, layout = head
-    position = 0
-    for start, count, _ in sorted(chain.values()):
-        position = start + count if start == position else position
-    shared = sum(size for key, (_, _, size) in chain.items() if users[model, key] > 1)
-    total = sum(size for _, _, size in chain.values())
+    position = without_gap((link.start, link.tokens) for link in chain.values())
+    shared = sum(link.bytes for key, link in chain.items() if users[model, key] > 1)
+    total = sum(link.bytes for link in chain.values())
     return ConversationEntry(
         conversation, name, fingerprint.hex(), tokens, position, total, shared, saved, bool(pinned),
         kv_types_in(layout), moved,

@@ -74,7 +74,6 @@ class KvStore:
         packer = Packer(layout, fingerprint)
         self._segments = Segments(self.folder / SEGMENTS_NAME)
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room, self._met)
-        self.refused: Callable[[], str] = lambda: self._writer.refused  # why not what was to be saved last; "": it was
         self._ways = Ways.load(self.folder / FILE)
         self._reader = Reader(self._segments, packer, self._find_again, self._quarantine, self._saw)
         self._packer = packer
@@ -93,6 +92,10 @@ class KvStore:
     def bytes_written(self) -> int:
         """Appended by this process."""
         return self._writer.bytes_written
+
+    def refused(self) -> str:
+        """Why what was to be saved last was not; "" if it was."""
+        return self._writer.refused
 
     def stat(self) -> DiskStat:
         """Sizes, for the status bar: quick."""
