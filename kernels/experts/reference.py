@@ -16,7 +16,7 @@ from kernels.program import Activation
 class ExpertTensors:
     """Per expert float32 gate and up [width, channels], down [channels out, width]; biases [experts, rows].
 
-    `rounded`: whether products see activations rounded to int8: those of gate and up, and those of down.
+    `rounded`: channels with one int8 scale in the activations that products see, 0 for float32: gate and up, down.
     `factors` [3, experts]: of the products, biases included, of gate, up and down.
     """
 
@@ -26,14 +26,15 @@ class ExpertTensors:
     gate_bias: torch.Tensor | None = None
     up_bias: torch.Tensor | None = None
     down_bias: torch.Tensor | None = None
-    rounded: tuple[bool, bool] = (False, False)
+    rounded: tuple[int, int] = (0, 0)
     factors: torch.Tensor | None = None
 
 
 def _product(x: torch.Tensor, w: ExpertTensors, part: int, e: int) -> torch.Tensor:
     """Of gate (0), up (1) or down (2)."""
     weight, biases = ((w.gate, w.gate_bias), (w.up, w.up_bias), (w.down, w.down_bias))[part]
-    seen = round_activations(x) if w.rounded[part == 2] else x
+    channels = w.rounded[part == 2]
+    seen = round_activations(x, channels) if channels else x
     product = linear(seen, weight[e], None if biases is None else biases[e])
     return product if w.factors is None else product * w.factors[part, e]
 

@@ -16,7 +16,8 @@ def linear(
 ) -> Floats:
     """scale * (x @ weight.T + bias) [+ add_to]; x [T, cols] -> [T, rows].
 
-    Quantised weights multiply activations rounded to int8 per 32 channels.
+    Quantised weights multiply activations rounded to int8 with a scale per 32 channels, those with superblocks of 256
+    per 256; sums are exact inside a block or superblock.
     """
     given = {0: x} if add_to is None else {0: x, 1: add_to}
     weights = [weight] if bias is None else [weight, Weight.f32(bias)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-BLOCK = 32
+BLOCK, SUPERBLOCK = 32, 256
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, scale: float = 1.0) -> torch.Tensor:
@@ -15,9 +15,10 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
     return (product * scale).float()
 
 
-def round_activations(x: torch.Tensor) -> torch.Tensor:
-    """x as the native kernels see it beside quantised weights: int8 with one float32 scale per 32 channels."""
-    blocks = x.reshape(*x.shape[:-1], -1, BLOCK)
+def round_activations(x: torch.Tensor, channels: int = BLOCK) -> torch.Tensor:
+    """x as the native kernels see it beside quantised weights: int8 with one float32 scale per BLOCK channels, or per
+    SUPERBLOCK beside types whose weights come in superblocks of so many."""
+    blocks = x.reshape(*x.shape[:-1], -1, channels)
     largest = blocks.abs().amax(-1, keepdim=True)
     scale = largest / 127
     inverse = torch.where(largest > 1e-35, 127 / largest, torch.zeros_like(largest))

@@ -19,17 +19,16 @@ uint8_t* Arena::reserve(size_t bytes) {
     return memory_.get();
 }
 
-void Quantised::reserve(size_t rows, size_t cols, bool with_halves) {
-    const size_t meta_bytes = cols / kBlock * 4 * sizeof(float) * rows;
+void Quantised::reserve(Rounding rounding, size_t rows, size_t cols, bool with_halves) {
     data.reserve(cols * rows);
-    meta.reserve(meta_bytes);
-    if (with_halves) halves.reserve(meta_bytes);
+    meta.reserve(meta_words(rounding, cols) * sizeof(float) * rows);
+    if (with_halves && rounding == kPerBlock) halves.reserve(half_words(cols) * sizeof(float) * rows);
 }
 
-QuantGroup Quantised::group(size_t first, size_t cols, int tokens) const {
-    const size_t at = first * (cols / kBlock) * 4;
-    return QuantGroup{reinterpret_cast<int8_t*>(data.data()) + first * cols, meta.floats() + at,
-                      halves.data() ? halves.floats() + at : nullptr, tokens};
+QuantGroup Quantised::group(Rounding rounding, size_t first, size_t cols, int tokens) const {
+    return QuantGroup{reinterpret_cast<int8_t*>(data.data()) + first * cols,
+                      meta.floats() + first * meta_words(rounding, cols),
+                      halves.data() ? halves.floats() + first * half_words(cols) : nullptr, tokens};
 }
 
 }  // namespace pk

@@ -25,11 +25,22 @@ private:
     size_t size_ = 0;
 };
 
-// Rows of `cols` channels, one QuantGroup after the other.
+// Rows of `cols` channels rounded in one way, one QuantGroup after the other.
 struct Quantised {
     Arena data, meta, halves;
-    void reserve(size_t rows, size_t cols, bool with_halves);
-    QuantGroup group(size_t first, size_t cols, int tokens) const;
+    void reserve(Rounding rounding, size_t rows, size_t cols, bool with_halves);
+    QuantGroup group(Rounding rounding, size_t first, size_t cols, int tokens) const;
+};
+
+// The same rows in either way; one that nobody reserves takes no memory.
+struct Roundings {
+    Quantised ways[2];
+    void reserve(Rounding rounding, size_t rows, size_t cols, bool with_halves) {
+        ways[rounding == kPerSuper].reserve(rounding, rows, cols, with_halves);
+    }
+    QuantGroup group(Rounding rounding, size_t first, size_t cols, int tokens) const {
+        return ways[rounding == kPerSuper].group(rounding, first, cols, tokens);
+    }
 };
 
 }  // namespace pk

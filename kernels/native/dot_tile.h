@@ -63,7 +63,7 @@ PK_INLINE void halves_pass(const Tile& tile, int blocks, const QuantGroup& group
     const int8_t* data = group.data + 4 * first;
     const float* meta = group.meta + first;
     const float* halves = group.halves + first;
-    for (int b = 0; b < blocks; b++, data += kBlock * G, meta += 4 * G, halves += 4 * G) {
+    for (int b = 0; b < blocks; b++, data += kBlock * G, meta += 4 * G, halves += 2 * G) {
         vf pairs[N];
         each<2>(PK_EACH(half) {
             vi dots[N];
@@ -77,84 +77,64 @@ PK_INLINE void halves_pass(const Tile& tile, int blocks, const QuantGroup& group
             });
         });
         each<N>(PK_EACH(i) { sums[i] = vfma(pairs[i], vset(meta[i]), sums[i]); });
-        if constexpr (KIND == kUnsignedMin)
-            each<2>(PK_EACH(half) {
-                const vf m = vload(tile.m + 32 * b + 16 * half + row);
-                each<N>(PK_EACH(i) { sums[i] = vfma(vset(halves[G * (2 + half) + i]), m, sums[i]); });
-            });
     }
     each<N>(PK_EACH(i) { vstore(results[first + i] + row, sums[i]); });
 }
 
-template <int N, ByteKind KIND>
+// Superblocks: sums stay integers until one is complete.
+template <int N, int G, bool HALVES, ByteKind KIND>
+PK_INLINE void super_pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, Results results) {
+    constexpr int kScales = HALVES ? 16 : 8, kVectors = 64 / kScales;
+    constexpr bool kMin = KIND == kUnsignedMin;
+    vf sums[N];
+    each<N>(PK_EACH(i) { sums[i] = vzero(); });
+    const int8_t* data = group.data + 4 * first;
+    const float* meta = group.meta + first;
+    const uint8_t* q = tile.q + 4 * row;
+    const int32_t* factors = tile.factors + row;
+    for (int s = 0; s < blocks / 8; s++, meta += kSuperWords * G) {
+        vi totals[N];
+        each<N>(PK_EACH(i) { totals[i] = iset(0); });
+        for (int j = 0; j < kScales; j++, q += 64 * kVectors, data += 4 * kVectors * G, factors += 16) {
+            vi dots[N];
+            each<N>(PK_EACH(i) { dots[i] = zero_of_super<KIND, HALVES>(meta + i, G, j); });
+            dot_vectors<KIND, kMostOf<KIND>, kVectors, N>(dots, q, data, 4 * G);
+            const vi scale = iload(factors);
+            each<N>(PK_EACH(i) { totals[i] = iadd(totals[i], imul(dots[i], scale)); });
+        }
+        vf scaled[N];
+        const vf d = vload(tile.d + 16 * s + row);
+        each<N>(PK_EACH(i) { scaled[i] = vmul(ifloat(totals[i]), d); });
+        if constexpr (kMin) {
+            vi minima[N];
+            each<N>(PK_EACH(i) { minima[i] = iset(0); });
+            each<kScales / 2>(PK_EACH(j) {
+                const vi pairs = iload(factors + 16 * j);
+                const float* words = meta + (kPairWord<HALVES> + j) * G;
+                each<N>(PK_EACH(i) { minima[i] = iadd_pairs(minima[i], pairs, broadcast4((const int8_t*)(words + i))); });
+            });
+            factors += 16 * kScales / 2;
+            const vf m = vload(tile.m + 16 * s + row);
+            each<N>(PK_EACH(i) { scaled[i] = vfma(ifloat(minima[i]), m, scaled[i]); });
+        }
+        each<N>(PK_EACH(i) { sums[i] = vfma(scaled[i], vset(meta[i]), sums[i]); });
+    }
+    each<N>(PK_EACH(i) { vstore(results[first + i] + row, sums[i]); });
+}
+
+template <TileShape SHAPE, int N, int G, ByteKind KIND>
+PK_INLINE void pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, Results results) {
+    if constexpr (SHAPE == kWhole) dot_pass<N, G, KIND>(tile, blocks, group, first, row, results);
+    else if constexpr (SHAPE == kHalved) halves_pass<N, G, KIND>(tile, blocks, group, first, row, results);
+    else super_pass<N, G, SHAPE == kSuperHalved, KIND>(tile, blocks, group, first, row, results);
+}
+
+template <int N, TileShape SHAPE, ByteKind KIND>
 static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
     constexpr int kFirst = N < kPassTokens ? N : kPassTokens;
     for (int row = 0; row < kStripRows; row += W) {
-        dot_pass<kFirst, N, KIND>(tile, blocks, group, 0, row, results);
-        if constexpr (N > kFirst) dot_pass<N - kFirst, N, KIND>(tile, blocks, group, kFirst, row, results);
-    }
-}
-
-template <int N, ByteKind KIND>
-static void dot_halves(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
-    constexpr int kFirst = N < kPassTokens ? N : kPassTokens;
-    for (int row = 0; row < kStripRows; row += W) {
-        halves_pass<kFirst, N, KIND>(tile, blocks, group, 0, row, results);
-        if constexpr (N > kFirst) halves_pass<N - kFirst, N, KIND>(tile, blocks, group, kFirst, row, results);
-    }
-}
-#else
-template <ByteKind KIND>
-static inline int32_t byte_value(uint8_t byte) { return KIND == kSigned ? (int32_t)(int8_t)byte : (int32_t)byte; }
-
-template <int N, ByteKind KIND>
-static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
-    for (int i = 0; i < N; i++) {
-        float sums[kStripRows] = {};
-        for (int b = 0; b < blocks; b++) {
-            const float* meta = group.meta + (size_t)b * 4 * N;
-            int32_t dots[kStripRows];
-            for (int r = 0; r < kStripRows; r++) dots[r] = KIND == kUnsignedMinus8 ? load_i32(meta + 2 * N + i) : 0;
-            for (int j = 0; j < 8; j++) {
-                const uint8_t* q = tile.q + (size_t)512 * b + 64 * j;
-                const int8_t* a = group.data + (size_t)b * kBlock * N + 4 * (N * j + i);
-                for (int r = 0; r < kStripRows; r++)
-                    for (int c = 0; c < 4; c++) dots[r] += byte_value<KIND>(q[4 * r + c]) * a[c];
-            }
-            for (int r = 0; r < kStripRows; r++) {
-                sums[r] += ((float)dots[r] * meta[i]) * tile.d[16 * b + r];
-                if (KIND == kUnsignedMin) sums[r] += meta[N + i] * tile.m[16 * b + r];
-            }
-        }
-        for (int r = 0; r < kStripRows; r++) results[i][r] = sums[r];
-    }
-}
-
-template <int N, ByteKind KIND>
-static void dot_halves(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
-    for (int i = 0; i < N; i++) {
-        float sums[kStripRows] = {};
-        for (int b = 0; b < blocks; b++) {
-            int32_t dots[2][kStripRows] = {};
-            for (int j = 0; j < 8; j++) {
-                const uint8_t* q = tile.q + (size_t)512 * b + 64 * j;
-                const int8_t* a = group.data + (size_t)b * kBlock * N + 4 * (N * j + i);
-                for (int r = 0; r < kStripRows; r++)
-                    for (int c = 0; c < 4; c++) dots[j / 4][r] += byte_value<KIND>(q[4 * r + c]) * a[c];
-            }
-            const float* halves = group.halves + (size_t)b * 4 * N;
-            for (int r = 0; r < kStripRows; r++) {
-                const float* d = tile.d + 32 * b + r;
-                const float* m = tile.m + 32 * b + r;
-                const float pair = (float)dots[1][r] * d[16] + (float)dots[0][r] * d[0];
-                sums[r] += pair * group.meta[(size_t)b * 4 * N + i];
-                if (KIND == kUnsignedMin) {
-                    sums[r] += halves[2 * N + i] * m[0];
-                    sums[r] += halves[3 * N + i] * m[16];
-                }
-            }
-        }
-        for (int r = 0; r < kStripRows; r++) results[i][r] = sums[r];
+        pass<SHAPE, kFirst, N, KIND>(tile, blocks, group, 0, row, results);
+        if constexpr (N > kFirst) pass<SHAPE, N - kFirst, N, KIND>(tile, blocks, group, kFirst, row, results);
     }
 }
 #endif

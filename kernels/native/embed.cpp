@@ -10,12 +10,22 @@ static void plain(const TensorView& w, const uint8_t* src, float* out) {
     }
 }
 
+static void expand(const BlockFormat& format, const uint8_t* src, uint8_t* codes, float* d, float* m) {
+    if (format.expand) return format.expand(src, codes, d, m);
+    SuperScales scales;
+    format.expand_super(src, codes, scales);
+    for (int i = 0; i < (format.halves ? 16 : 8); i++) {
+        d[i] = scales.d * (float)scales.scales[i];
+        if (format.minima) m[i] = scales.m * (float)scales.minima[i];
+    }
+}
+
 static void quantised_row(const BlockFormat& format, const TensorView& w, const uint8_t* src, float* out) {
     const int run = format.halves ? 16 : 32;
     for (int at = 0; at < w.cols; at += format.elements, src += format.bytes) {
         uint8_t codes[256];
         float d[16], m[16];
-        format.expand(src, codes, d, m);
+        expand(format, src, codes, d, m);
         for (int i = 0; i < format.elements; i++)
             out[at + i] = format.minima ? d[i / run] * (float)codes[i] + m[i / run] : d[i / run] * (float)(int8_t)codes[i];
     }

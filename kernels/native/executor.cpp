@@ -7,7 +7,7 @@ namespace pk {
 
 Executor::Executor(ProgramData program, int threads, const KernelTable* kernels)
     : RunState(program), program_(std::move(program)), kernels_(kernels), pool_(threads), barrier_(threads),
-      phases_(plan_phases(program_, kernels->quantised)), scratch_(threads), parked_(program_), shares_(threads) {
+      phases_(plan_phases(program_, kernels->rounding)), scratch_(threads), parked_(program_), shares_(threads) {
     for (const TensorView& tensor : program_.tensors) halves_ = halves_ || kernels_->halved(tensor.type);
 }
 
@@ -16,15 +16,16 @@ void Executor::fill(float value) {
         float* data = reinterpret_cast<float*>(arena.data());
         std::fill(data, data + arena.size() / sizeof(float), value);
     };
-    auto fill_quantised = [&](const Quantised& q) {
-        for (const Arena* arena : {&q.data, &q.meta, &q.halves}) fill_arena(*arena);
+    auto fill_quantised = [&](const Roundings& roundings) {
+        for (const Quantised& q : roundings.ways)
+            for (const Arena* arena : {&q.data, &q.meta, &q.halves}) fill_arena(*arena);
     };
     for (Buffer& buffer : buffers_) {
         fill_arena(buffer.memory);
         fill_quantised(buffer.quant);
         fill_quantised(buffer.singles);
     }
-    for (const Quantised* q : {&pairs_.input, &pairs_.hidden}) fill_quantised(*q);
+    for (const Roundings* q : {&pairs_.input, &pairs_.hidden}) fill_quantised(*q);
     for (const Arena* arena : {&pairs_.source, &pairs_.opened, &pairs_.sums, &absorbed_, &latent_sums_}) fill_arena(*arena);
     for (const Arena& arena : scratch_) fill_arena(arena);
     for (const Arena& arena : rope_tables_) fill_arena(arena);
@@ -37,7 +38,8 @@ int Executor::width_of(int buffer) const {
 
 void Executor::reserve_quant(const Op& op, int rows) {
     Buffer& buffer = buffers_[op.src];
-    (op.kind == OpKind::Quantise ? buffer.quant : buffer.singles).reserve(rows, width_of(op.src), halves_);
+    Roundings& to = op.kind == OpKind::Quantise ? buffer.quant : buffer.singles;
+    to.reserve(static_cast<Rounding>(op.flag), rows, width_of(op.src), halves_);
 }
 
 void Executor::index_rows() {
@@ -238,20 +240,21 @@ void Executor::run_rows(const Phase& phase, int group) {
 void Executor::run_quantise(const Op& op, int first, int rows) {
     const Buffer& buffer = buffers_[op.src];
     const int cols = width_of(op.src);
-    if (op.kind == OpKind::Quantise) {
-        kernels_->quantise(buffer.row(first), buffer.stride, cols, buffer.quant.group(first, cols, rows));
-        return;
-    }
-    for (int row = first; row < first + rows; row++)
-        kernels_->quantise(buffer.row(row), buffer.stride, cols, buffer.singles.group(row, cols, 1));
+    const Rounding way = static_cast<Rounding>(op.flag);
+    const auto round = [&](const Roundings& to, int row, int count) {
+        kernels_->round_activations(way, buffer.row(row), buffer.stride, cols, to.group(way, row, cols, count));
+    };
+    if (op.kind == OpKind::Quantise) return round(buffer.quant, first, rows);
+    for (int row = first; row < first + rows; row++) round(buffer.singles, row, 1);
 }
 
 LinearArgs Executor::linear_args(const Op& op, int rows) const {
     const Buffer& src = buffers_[op.src];
     const Buffer& out = buffers_[op.out];
     const float* bias = op.extra < 0 ? nullptr : reinterpret_cast<const float*>(program_.tensors[op.extra].data);
-    const QuantGroup quant = src.quant.group(0, width_of(op.src), rows);
-    return LinearArgs{program_.tensors[op.weight], src.data(), src.stride, quant.data, quant.meta, quant.halves,
+    const TensorView& weight = program_.tensors[op.weight];
+    const QuantGroup quant = src.quant.group(kernels_->rounding(weight.type), 0, width_of(op.src), rows);
+    return LinearArgs{weight, src.data(), src.stride, quant.data, quant.meta, quant.halves,
                       out.data(), out.stride, bias, op.scale, op.flag != 0, rows};
 }
 

@@ -83,9 +83,12 @@ private:
     int after(int at);
     int expert_units(const Phase& phase);
     void gather_group(const Op& op, const ExpertGroup& group);
+    void weave_group(const Op& op, const ExpertGroup& group, Rounding way) const;
+    QuantGroup input_of(const Op& op, const TensorView& weight, const ExpertRun& run) const;
     void expert_strip(const TensorView& weight, const float* src, size_t stride, const QuantGroup& quant,
                       const float* bias, float factor, int pairs, int strip, float* out, uint8_t* scratch) const;
     void open_expert(const Op& op, const ExpertRun& run, int strip, uint8_t* scratch);
+    void round_opened(const Op& op, const ExpertGroup& group);
     void close_experts(const Op& op, int strip, uint8_t* scratch);
     void run_experts(const Phase& phase, int unit, int thread);
     size_t expert_scratch(const Op& op) const;
@@ -120,7 +123,7 @@ private:
     std::optional<std::chrono::steady_clock::time_point> deadline_;
     Shares shares_;
     alignas(64) std::atomic<int> cursor_{0};
-    bool halves_ = false;                  // some weight has a scale per 16 channels
+    bool halves_ = false;                  // some weight wants the sums of half blocks
     bool stopped_ = false;
     bool parks_ = false;                   // the step that runs is about to be parked
 };

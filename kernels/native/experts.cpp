@@ -56,7 +56,7 @@ int strips_of(int rows) { return (rows + kStripRows - 1) / kStripRows; }
 
 // Words of `singles` (groups of one token) side by side: token t of every word run of `width` bytes.
 template <class Word>
-void weave(const Word* single, size_t words, int tokens, int token, Word* out) {
+void weave(const Word* single, size_t words, size_t tokens, int token, Word* out) {
     for (size_t i = 0; i < words; i++) out[i * tokens + token] = single[i];
 }
 
@@ -86,9 +86,11 @@ void Executor::open_slice(const Op& op) {
     const size_t used = pairs_.pair_end - pairs_.pair_begin;
     const size_t count = std::max(used, std::min(most, pairs_.rows.size()));  // of any slice, so that memory does not grow
     if (op.more[kNeedsFloats]) pairs_.source.reserve(count * cols * sizeof(float));
-    if (op.more[kNeedsInput]) pairs_.input.reserve(count, cols, halves_);
     pairs_.opened.reserve(count * padded(width) * sizeof(float));
-    if (op.more[kNeedsHidden]) pairs_.hidden.reserve(count, width, halves_);
+    for (Rounding way : kRoundings) {
+        if (op.more[kNeedsInput] & way) pairs_.input.reserve(way, count, cols, halves_);
+        if (op.more[kNeedsHidden] & way) pairs_.hidden.reserve(way, count, width, halves_);
+    }
     if (pairs_.sliced())
         pairs_.sums.reserve(static_cast<size_t>(strips_of(program_.tensors[op.index].rows)) * batch_.rows * kStripRows * sizeof(float));
 }
@@ -110,17 +112,30 @@ int Executor::expert_units(const Phase& phase) {
 
 void Executor::gather_group(const Op& op, const ExpertGroup& group) {
     const Buffer& src = buffers_[op.src];
-    const size_t cols = program_.widths[op.src], words = cols / kBlock * 4, place = group.pair - pairs_.pair_begin;
-    const QuantGroup out = op.more[kNeedsInput] ? pairs_.input.group(place, cols, group.pairs) : QuantGroup{};
+    const size_t cols = program_.widths[op.src];
+    for (int pair = group.pair; op.more[kNeedsFloats] && pair < group.pair + group.pairs; pair++)
+        std::copy_n(src.row(pairs_.rows[pair]), cols, pairs_.source.floats() + (pair - pairs_.pair_begin) * cols);
+    for (Rounding way : kRoundings)
+        if (op.more[kNeedsInput] & way) weave_group(op, group, way);
+}
+
+void Executor::weave_group(const Op& op, const ExpertGroup& group, Rounding way) const {
+    const size_t cols = program_.widths[op.src], n = group.pairs;
+    const QuantGroup out = pairs_.input.group(way, group.pair - pairs_.pair_begin, cols, group.pairs);
     for (int t = 0; t < group.pairs; t++) {
-        const int row = pairs_.rows[group.pair + t];
-        if (op.more[kNeedsFloats]) std::copy_n(src.row(row), cols, pairs_.source.floats() + (place + t) * cols);
-        if (!op.more[kNeedsInput]) continue;
-        const QuantGroup single = src.singles.group(row, cols, 1);
-        weave(reinterpret_cast<const uint32_t*>(single.data), cols / 4, group.pairs, t, reinterpret_cast<uint32_t*>(out.data));
-        weave(single.meta, words, group.pairs, t, out.meta);
-        if (halves_) weave(single.halves, words, group.pairs, t, out.halves);
+        const QuantGroup single = buffers_[op.src].singles.group(way, pairs_.rows[group.pair + t], cols, 1);
+        weave(reinterpret_cast<const uint32_t*>(single.data), cols / 4, n, t, reinterpret_cast<uint32_t*>(out.data));
+        weave(single.meta, meta_words(way, cols), n, t, out.meta);
+        if (single.halves) weave(single.halves, half_words(cols), n, t, out.halves);
     }
+}
+
+// The source of a product, rounded as its weight wants it.
+QuantGroup Executor::input_of(const Op& op, const TensorView& weight, const ExpertRun& run) const {
+    const Rounding way = kernels_->rounding(weight.type);
+    if (!way) return QuantGroup{};
+    return batch_.rows == 1 ? buffers_[op.src].singles.group(way, 0, weight.cols, 1)
+                            : pairs_.input.group(way, run.pair - pairs_.pair_begin, weight.cols, run.pairs);
 }
 
 // Product of one strip for all pairs of a run into `out` [pairs, kStripRows].
@@ -136,19 +151,26 @@ void Executor::open_expert(const Op& op, const ExpertRun& run, int strip, uint8_
     const TensorView& up = program_.tensors[op.extra + run.expert];
     const size_t cols = gate.cols, width = gate.rows, stride = padded(width), place = run.pair - pairs_.pair_begin;
     const float* src = pairs_.source.floats() + place * cols;
-    const QuantGroup quant = batch_.rows == 1 ? buffers_[op.src].singles.group(0, cols, 1)
-                                              : pairs_.input.group(place, cols, run.pairs);
     float* gates = reinterpret_cast<float*>(scratch);
     float* ups = gates + static_cast<size_t>(run.pairs) * kStripRows;
     uint8_t* rest = reinterpret_cast<uint8_t*>(ups + static_cast<size_t>(run.pairs) * kStripRows);
-    expert_strip(gate, src, cols, quant, bias_row(program_, op.more[kGateBias], run.expert, gate.rows),
+    expert_strip(gate, src, cols, input_of(op, gate, run), bias_row(program_, op.more[kGateBias], run.expert, gate.rows),
                  factor_of(program_, op, 0, run.expert), run.pairs, strip, gates, rest);
-    expert_strip(up, src, cols, quant, bias_row(program_, op.more[kUpBias], run.expert, gate.rows),
+    expert_strip(up, src, cols, input_of(op, up, run), bias_row(program_, op.more[kUpBias], run.expert, gate.rows),
                  factor_of(program_, op, 1, run.expert), run.pairs, strip, ups, rest);
     const int first = strip * kStripRows, rows = std::min(kStripRows, gate.rows - first);
     for (int t = 0; t < run.pairs; t++)
         kernels_->gated(gates + t * kStripRows, ups + t * kStripRows,
                         pairs_.opened.floats() + (place + t) * stride + first, rows, op.flag);
+}
+
+void Executor::round_opened(const Op& op, const ExpertGroup& group) {
+    const size_t width = program_.tensors[op.weight].rows, stride = padded(width), place = group.pair - pairs_.pair_begin;
+    const float* opened = pairs_.opened.floats() + place * stride;
+    for (Rounding way : kRoundings)
+        if (op.more[kNeedsHidden] & way)
+            kernels_->round_activations(way, opened, stride, static_cast<int>(width),
+                                        pairs_.hidden.group(way, place, width, group.pairs));
 }
 
 // One strip of the output for all rows: weighted results of the experts, ascending, over all slices.
@@ -163,7 +185,7 @@ void Executor::close_experts(const Op& op, int strip, uint8_t* scratch) {
         const ExpertRun& run = pairs_.runs[i];
         const TensorView& down = program_.tensors[op.index + run.expert];
         const size_t width = down.cols, stride = padded(width), place = run.pair - pairs_.pair_begin;
-        const QuantGroup quant = pairs_.hidden.group(place, width, run.pairs);
+        const QuantGroup quant = pairs_.hidden.group(kernels_->rounding(down.type), place, width, run.pairs);
         expert_strip(down, pairs_.opened.floats() + place * stride, stride, quant,
                      bias_row(program_, op.more[kDownBias], run.expert, down.rows),
                      factor_of(program_, op, 2, run.expert), run.pairs, strip, parts, rest);
@@ -194,12 +216,8 @@ void Executor::run_experts(const Phase& phase, int unit, int thread) {
     else if (phase.kind == Phase::ExpertOpen) {
         const int strips = strips_of(program_.tensors[op.weight].rows);
         open_expert(op, pairs_.runs[pairs_.run_begin + unit / strips], unit % strips, scratch);
-    } else if (phase.kind == Phase::ExpertQuantise) {
-        const ExpertGroup& group = pairs_.groups[pairs_.group_begin + unit];
-        const size_t width = program_.tensors[op.weight].rows, stride = padded(width), place = group.pair - pairs_.pair_begin;
-        kernels_->quantise(pairs_.opened.floats() + place * stride, stride, static_cast<int>(width),
-                           pairs_.hidden.group(place, width, group.pairs));
-    } else close_experts(op, unit, scratch);
+    } else if (phase.kind == Phase::ExpertQuantise) round_opened(op, pairs_.groups[pairs_.group_begin + unit]);
+    else close_experts(op, unit, scratch);
 }
 
 size_t Executor::expert_scratch(const Op& op) const {

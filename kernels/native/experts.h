@@ -27,7 +27,7 @@ struct ExpertPairs {
     // Of the slice that is computed at a time, so that memory does not grow with the batch: its runs, groups and pairs.
     int run_begin = 0, run_end = 0, group_begin = 0, group_end = 0, pair_begin = 0, pair_end = 0;
     Arena source;                       // rows of the source by pair, for float weights
-    Quantised input, hidden;            // interleaved by group
+    Roundings input, hidden;            // interleaved by group
     Arena opened;                       // [pairs, padded width] behind the activation
     Arena sums;                         // [strips, rows, kStripRows], only where there is more than one slice
 

@@ -4,8 +4,14 @@
 #include "level.h"
 
 PK_BEGIN
-// `codes`: one byte per element, signed unless the format has minima. `d`: one scale per 32 elements, or per 16 when
-// `halves`; `m` likewise, written only by formats with minima. Products of a scale and its 4- to 8-bit factor are exact.
+// Scales of a superblock of 256: scale i is d * scales[i], minimum i is m * minima[i], products that are exact.
+struct SuperScales {
+    float d, m;
+    int32_t scales[16], minima[16];
+};
+
+// `codes`: one byte per element, signed unless the format has minima. One scale per 32 elements, or per 16 when `halves`;
+// minima likewise, written only by formats that have them. Blocks of 256 elements give theirs through `expand_super`.
 struct BlockFormat {
     int type;
     int elements;
@@ -13,6 +19,7 @@ struct BlockFormat {
     bool halves;
     bool minima;
     void (*expand)(const uint8_t* block, uint8_t* codes, float* d, float* m);
+    void (*expand_super)(const uint8_t* block, uint8_t* codes, SuperScales& scales);
 };
 const BlockFormat* block_format(int ggml_type);
 
@@ -74,21 +81,22 @@ static inline void two_bits(const uint8_t* packed, uint8_t* codes) {
             for (int i = 0; i < 32; i++) codes[128 * half + 32 * pair + i] = packed[32 * half + i] >> (2 * pair) & 3;
 }
 
-static inline void expand_q2_k(const uint8_t* p, uint8_t* codes, float* d, float* m) {
-    const float scale = load_half(p + 80), minimum = load_half(p + 82);
+static inline void expand_q2_k(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    to.d = load_half(p + 80);
+    to.m = -load_half(p + 82);
     for (int i = 0; i < 16; i++) {
-        d[i] = scale * (float)(p[i] & 15);
-        m[i] = -(minimum * (float)(p[i] >> 4));
+        to.scales[i] = p[i] & 15;
+        to.minima[i] = p[i] >> 4;
     }
     two_bits(p + 16, codes);
 }
 
-static inline void expand_q3_k(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    const float scale = load_half(p + 108);
+static inline void expand_q3_k(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    to.d = load_half(p + 108);
     const uint8_t* s = p + 96;
     for (int i = 0; i < 16; i++) {
         const int low = i < 8 ? s[i] & 15 : s[i - 8] >> 4, high = s[8 + i % 4] >> (2 * (i / 4)) & 3;
-        d[i] = scale * (float)((low | high << 4) - 32);
+        to.scales[i] = (low | high << 4) - 32;
     }
     two_bits(p + 32, codes);
     for (int group = 0; group < 8; group++)
@@ -97,33 +105,34 @@ static inline void expand_q3_k(const uint8_t* p, uint8_t* codes, float* d, float
 }
 
 // 12 bytes hold eight scales and eight minima of 6 bits.
-static inline void scales_and_minima(const uint8_t* p, float* d, float* m) {
-    const float scale = load_half(p), minimum = load_half(p + 2);
+static inline void scales_and_minima(const uint8_t* p, SuperScales& to) {
+    to.d = load_half(p);
+    to.m = -load_half(p + 2);
     const uint8_t* s = p + 4;
     for (int i = 0; i < 4; i++) {
-        d[i] = scale * (float)(s[i] & 63);
-        m[i] = -(minimum * (float)(s[4 + i] & 63));
-        d[4 + i] = scale * (float)((s[8 + i] & 15) | s[i] >> 6 << 4);
-        m[4 + i] = -(minimum * (float)(s[8 + i] >> 4 | s[4 + i] >> 6 << 4));
+        to.scales[i] = s[i] & 63;
+        to.minima[i] = s[4 + i] & 63;
+        to.scales[4 + i] = (s[8 + i] & 15) | s[i] >> 6 << 4;
+        to.minima[4 + i] = s[8 + i] >> 4 | s[4 + i] >> 6 << 4;
     }
 }
 
-static inline void expand_q4_k(const uint8_t* p, uint8_t* codes, float* d, float* m) {
-    scales_and_minima(p, d, m);
+static inline void expand_q4_k(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    scales_and_minima(p, to);
     for (int pair = 0; pair < 4; pair++) nibbles(p + 16 + 32 * pair, codes + 64 * pair, 32);
 }
 
-static inline void expand_q5_k(const uint8_t* p, uint8_t* codes, float* d, float* m) {
-    scales_and_minima(p, d, m);
+static inline void expand_q5_k(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    scales_and_minima(p, to);
     for (int pair = 0; pair < 4; pair++) nibbles(p + 48 + 32 * pair, codes + 64 * pair, 32);
     for (int group = 0; group < 8; group++)
         for (int i = 0; i < 32; i++)
             codes[32 * group + i] = (uint8_t)(codes[32 * group + i] | (p[16 + i] >> group & 1) << 4);
 }
 
-static inline void expand_q6_k(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    const float scale = load_half(p + 208);
-    for (int i = 0; i < 16; i++) d[i] = scale * (float)(int8_t)p[192 + i];
+static inline void expand_q6_k(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    to.d = load_half(p + 208);
+    for (int i = 0; i < 16; i++) to.scales[i] = (int8_t)p[192 + i];
     uint8_t high[256];
     two_bits(p + 128, high);
     nibbles(p, codes, 64);
@@ -143,12 +152,16 @@ static inline uint8_t* trits(const uint8_t* packed, int bytes, int digits, uint8
 static inline void same_scale(float scale, float* d, int count) {
     for (int i = 0; i < count; i++) d[i] = scale;
 }
-static inline void expand_tq1_0(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    same_scale(load_half(p + 52), d, 8);
+static inline void same_scale(float scale, SuperScales& to) {
+    to.d = scale;
+    for (int i = 0; i < 8; i++) to.scales[i] = 1;
+}
+static inline void expand_tq1_0(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    same_scale(load_half(p + 52), to);
     trits(p + 48, 4, 4, trits(p + 32, 16, 5, trits(p, 32, 5, codes)));
 }
-static inline void expand_tq2_0(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    same_scale(load_half(p + 64), d, 8);
+static inline void expand_tq2_0(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    same_scale(load_half(p + 64), to);
     two_bits(p, codes);
     subtract(codes, 256, 1);
 }

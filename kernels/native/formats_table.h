@@ -18,16 +18,13 @@ static inline void expand_iq4_nl(const uint8_t* p, uint8_t* codes, float* d, flo
     look_up(kIq4Values, codes, 32);
 }
 
-static inline void iq4_xs_scales(const uint8_t* p, float* d) {
-    const float scale = load_half(p);
+static inline void expand_iq4_xs(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    to.d = load_half(p);
     const int high = load_u16(p + 2);
     for (int i = 0; i < 8; i++) {
         const int low = p[4 + i / 2] >> (4 * (i % 2)) & 15;
-        d[i] = scale * (float)((low | (high >> (2 * i) & 3) << 4) - 32);
+        to.scales[i] = (low | (high >> (2 * i) & 3) << 4) - 32;
     }
-}
-static inline void expand_iq4_xs(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    iq4_xs_scales(p, d);
     for (int i = 0; i < 8; i++) nibbles(p + 8 + 16 * i, codes + 32 * i);
     look_up(kIq4Values, codes, 256);
 }
@@ -70,51 +67,55 @@ static inline uint32_t even_parity(uint32_t code) {
 static inline void put(uint64_t values, uint8_t* codes) { __builtin_memcpy(codes, &values, 8); }
 static inline uint64_t join(uint64_t low, uint64_t high) { return low | high << 32; }
 
-static inline void expand_iq2_xxs(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    const float scale = load_half(p);
+// Scales are odd: twice a number of four bits, and one.
+static inline int odd(uint32_t bits) { return (int)(2 * bits + 1); }
+
+static inline void expand_iq2_xxs(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    to.d = load_half(p) * 0.125f;
     for (int group = 0; group < 8; group++) {
         const uint8_t* index = p + 2 + 8 * group;
         const uint32_t word = load_u32(index + 4);
-        d[group] = scale * (0.5f + (float)(word >> 28)) * 0.25f;
+        to.scales[group] = odd(word >> 28);
         for (int i = 0; i < 4; i++)
             put(with_signs(codebookIq2Xxs.entries[index[i]], even_parity(word >> (7 * i))), codes + 32 * group + 8 * i);
     }
 }
 
 // Sixteen scales of four bits.
-static inline void iq2_scales(const uint8_t* nibbles, float scale, float* d) {
-    for (int i = 0; i < 16; i++) d[i] = scale * (0.5f + (float)(nibbles[i / 2] >> (4 * (i % 2)) & 15)) * 0.25f;
+static inline void iq2_scales(const uint8_t* nibbles, float scale, SuperScales& to) {
+    to.d = scale * 0.125f;
+    for (int i = 0; i < 16; i++) to.scales[i] = odd(nibbles[i / 2] >> (4 * (i % 2)) & 15);
 }
-static inline void expand_iq2_xs(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    iq2_scales(p + 66, load_half(p), d);
+static inline void expand_iq2_xs(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    iq2_scales(p + 66, load_half(p), to);
     for (int i = 0; i < 32; i++) {
         const uint32_t code = load_u16(p + 2 + 2 * i);
         put(with_signs(codebookIq2Xs.entries[code & 511], even_parity(code >> 9)), codes + 8 * i);
     }
 }
-static inline void expand_iq2_s(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    iq2_scales(p + 74, load_half(p), d);
+static inline void expand_iq2_s(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    iq2_scales(p + 74, load_half(p), to);
     for (int i = 0; i < 32; i++) {
         const uint32_t code = p[2 + i] | (uint32_t)(p[66 + i / 4] >> (2 * (i % 4)) & 3) << 8;
         put(with_signs(codebookIq2S.entries[code], p[34 + i]), codes + 8 * i);
     }
 }
 
-static inline void expand_iq3_xxs(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    const float scale = load_half(p);
+static inline void expand_iq3_xxs(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    to.d = load_half(p) * 0.25f;
     for (int group = 0; group < 8; group++) {
         const uint8_t* index = p + 2 + 8 * group;
         const uint32_t word = load_u32(p + 66 + 4 * group);
-        d[group] = scale * (0.5f + (float)(word >> 28)) * 0.5f;
+        to.scales[group] = odd(word >> 28);
         for (int i = 0; i < 4; i++) {
             const uint64_t values = join(codebookIq3Xxs.entries[index[2 * i]], codebookIq3Xxs.entries[index[2 * i + 1]]);
             put(with_signs(values, even_parity(word >> (7 * i))), codes + 32 * group + 8 * i);
         }
     }
 }
-static inline void expand_iq3_s(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    const float scale = load_half(p);
-    for (int i = 0; i < 8; i++) d[i] = scale * (float)(1 + 2 * (p[106 + i / 2] >> (4 * (i % 2)) & 15));
+static inline void expand_iq3_s(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    to.d = load_half(p);
+    for (int i = 0; i < 8; i++) to.scales[i] = odd(p[106 + i / 2] >> (4 * (i % 2)) & 15);
     for (int i = 0; i < 32; i++) {
         uint64_t values[2];
         for (int j = 0; j < 2; j++) {
@@ -130,24 +131,24 @@ static inline void shifted_pattern(uint32_t code, bool down, uint8_t* codes) {
     put(codebookIq1S.entries[code], codes);
     for (int i = 0; i < 8; i++) codes[i] = (uint8_t)(codes[i] + (down ? -1 : 1));
 }
-static inline void expand_iq1_s(const uint8_t* p, uint8_t* codes, float* d, float*) {
-    const float scale = load_half(p) * 0.125f;
+static inline void expand_iq1_s(const uint8_t* p, uint8_t* codes, SuperScales& to) {
+    to.d = load_half(p) * 0.125f;
     for (int group = 0; group < 8; group++) {
         const uint32_t head = load_u16(p + 34 + 2 * group);
-        d[group] = scale * (float)(2 * (head >> 12 & 7) + 1);
+        to.scales[group] = odd(head >> 12 & 7);
         for (int i = 0; i < 4; i++)
             shifted_pattern(p[2 + 4 * group + i] | (head >> (3 * i) & 7) << 8, (head & 0x8000u) != 0,
                             codes + 32 * group + 8 * i);
     }
 }
-static inline void expand_iq1_m(const uint8_t* p, uint8_t* codes, float* d, float*) {
+static inline void expand_iq1_m(const uint8_t* p, uint8_t* codes, SuperScales& to) {
     uint32_t words[4], top = 0;
     for (int i = 0; i < 4; i++) {
         words[i] = load_u16(p + 48 + 2 * i);
         top |= words[i] >> 12 << (4 * i);
     }
-    const float scale = half_to_float((uint16_t)top) * 0.125f;
-    for (int i = 0; i < 16; i++) d[i] = scale * (float)(2 * (words[i / 4] >> (3 * (i % 4)) & 7) + 1);
+    to.d = half_to_float((uint16_t)top) * 0.125f;
+    for (int i = 0; i < 16; i++) to.scales[i] = odd(words[i / 4] >> (3 * (i % 4)) & 7);
     for (int i = 0; i < 32; i++) {
         const uint32_t high = p[32 + i / 2] >> (4 * (i % 2));
         shifted_pattern(p[i] | (high & 7) << 8, (high & 8) != 0, codes + 8 * i);

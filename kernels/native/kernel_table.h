@@ -11,8 +11,8 @@ struct KernelTable {
     const char* name;
     void (*checksum)(const uint8_t* data, size_t length, uint8_t* out);  // XXH3-128 of more than 240 bytes
     bool (*supports)(int ggml_type);
-    bool (*quantised)(int ggml_type);
-    bool (*halved)(int ggml_type);  // a scale per 16 channels
+    Rounding (*rounding)(int ggml_type);  // of the activations beside it
+    bool (*halved)(int ggml_type);  // wants the halves of a QuantGroup
     size_t (*linear_scratch)(int cols, int rows);
     size_t (*attention_scratch)(const AttentionArgs&, int rows);
     int (*attention_rows)(const AttentionArgs&);
@@ -26,7 +26,7 @@ struct KernelTable {
     void (*sigmoid_gate)(float* buf, int width, const float* src, const float* weight, int n);
     void (*route)(const RouteArgs&, const float* logits, float* out);
     void (*softcap)(float* values, int n, float cap);
-    void (*quantise)(const float* src, size_t stride, int cols, QuantGroup);
+    void (*round_activations)(Rounding, const float* src, size_t stride, int cols, QuantGroup);
     void (*linear_strips)(const LinearArgs&, int first, int count, uint8_t* scratch);
     void (*attend)(const AttentionArgs&, const AttentionUnit&, uint8_t* scratch);
     void (*merge_partials)(const AttentionArgs&, const AttentionUnit&, int first_part, int last_part);

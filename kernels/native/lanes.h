@@ -25,6 +25,10 @@ PK_INLINE vi ixor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 PK_INLINE vi iadd(vi a, vi b) { return _mm512_add_epi32(a, b); }
 PK_INLINE vi isub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 PK_INLINE vi iadd8(vi a, vi b) { return _mm512_add_epi8(a, b); }
+PK_INLINE vi isub16(vi a, vi b) { return _mm512_sub_epi16(a, b); }
+PK_INLINE vi imul(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
+// sum + products of two int16 of a and of b, per dword.
+PK_INLINE vi iadd_pairs(vi sum, vi a, vi b) { return _mm512_dpwssd_epi32(sum, a, b); }
 PK_INLINE vi ishl(vi a, int bits) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(bits)); }
 PK_INLINE vi ishr(vi a, int bits) { return _mm512_srl_epi32(a, _mm_cvtsi32_si128(bits)); }
 PK_INLINE vi isar(vi a, int bits) { return _mm512_sra_epi32(a, _mm_cvtsi32_si128(bits)); }
@@ -74,6 +78,9 @@ PK_INLINE vi ixor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 PK_INLINE vi iadd(vi a, vi b) { return _mm256_add_epi32(a, b); }
 PK_INLINE vi isub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
 PK_INLINE vi iadd8(vi a, vi b) { return _mm256_add_epi8(a, b); }
+PK_INLINE vi isub16(vi a, vi b) { return _mm256_sub_epi16(a, b); }
+PK_INLINE vi imul(vi a, vi b) { return _mm256_mullo_epi32(a, b); }
+PK_INLINE vi iadd_pairs(vi sum, vi a, vi b) { return iadd(sum, _mm256_madd_epi16(a, b)); }
 PK_INLINE vi ishl(vi a, int bits) { return _mm256_sll_epi32(a, _mm_cvtsi32_si128(bits)); }
 PK_INLINE vi ishr(vi a, int bits) { return _mm256_srl_epi32(a, _mm_cvtsi32_si128(bits)); }
 PK_INLINE vi isar(vi a, int bits) { return _mm256_sra_epi32(a, _mm_cvtsi32_si128(bits)); }
@@ -123,6 +130,15 @@ PK_INLINE vi ixor(vi a, vi b) { return veorq_u32(a, b); }
 PK_INLINE vi iadd(vi a, vi b) { return vaddq_u32(a, b); }
 PK_INLINE vi isub(vi a, vi b) { return vsubq_u32(a, b); }
 PK_INLINE vi iadd8(vi a, vi b) { return of_bytes(vaddq_u8(bytes_of(a), bytes_of(b))); }
+PK_INLINE vi isub16(vi a, vi b) {
+    return vreinterpretq_u32_u16(vsubq_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b)));
+}
+PK_INLINE vi imul(vi a, vi b) { return vmulq_u32(a, b); }
+PK_INLINE vi iadd_pairs(vi sum, vi a, vi b) {
+    const int16x8_t x = vreinterpretq_s16_u32(a), y = vreinterpretq_s16_u32(b);
+    const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y)), high = vmull_high_s16(x, y);
+    return iadd(sum, vreinterpretq_u32_s32(vpaddq_s32(low, high)));
+}
 PK_INLINE vi ishl(vi a, int bits) { return vshlq_u32(a, vdupq_n_s32(bits)); }
 PK_INLINE vi ishr(vi a, int bits) { return vshlq_u32(a, vdupq_n_s32(-bits)); }
 PK_INLINE vi isar(vi a, int bits) { return vreinterpretq_u32_s32(vshlq_s32(vreinterpretq_s32_u32(a), vdupq_n_s32(-bits))); }
@@ -213,6 +229,12 @@ template <int ZERO>
 PK_INLINE vi zero_of_half(const float* offset) {
     if constexpr (ZERO == 0) return iset(0);
     else return isar(iset(load_i32(offset)), __builtin_ctz(128 / ZERO));
+}
+// What the sums of scale I of a superblock start from, of 32 or of 16 channels.
+template <ByteKind KIND, bool HALVES>
+PK_INLINE vi zero_of_super(const float* meta, int tokens, int i) {
+    if constexpr (KIND != kUnsignedMinus128) return iset(0);
+    else return iset(load_i32(meta + ((HALVES ? kSuperHalfOffsets : kSuperOffsets) + i) * tokens));
 }
 PK_END
 #endif

@@ -60,7 +60,7 @@ PK_END
 PK_BEGIN
 void checksum(const uint8_t* data, size_t length, uint8_t* out);
 bool supports(int ggml_type);
-bool quantised(int ggml_type);
+Rounding rounding(int ggml_type);
 bool halved(int ggml_type);
 size_t linear_scratch(int cols, int rows);
 size_t attention_scratch(const AttentionArgs&, int rows);
@@ -75,7 +75,8 @@ void add_scaled(float* out, const float* src, float scale, int n);
 void sigmoid_gate(float* buf, int width, const float* src, const float* weight, int n);
 void route(const RouteArgs&, const float* logits, float* out);
 void softcap(float* values, int n, float cap);
-void quantise(const float* src, size_t stride, int cols, QuantGroup);
+void quantise(const float* src, size_t stride, int cols, QuantGroup);  // per block
+void round_activations(Rounding, const float* src, size_t stride, int cols, QuantGroup);
 void linear_strip(const LinearArgs&, int strip, uint8_t* scratch);
 void linear_strips(const LinearArgs&, int first, int count, uint8_t* scratch);
 void linear_float_strip(const LinearArgs&, int strip, uint8_t* scratch);

@@ -1,10 +1,8 @@
 #include "tile.h"
 
 PK_BEGIN
-bool quantised(int ggml_type) { return tile_format(ggml_type) != nullptr; }
-
 bool supports(int ggml_type) {
-    return ggml_type == kF32 || ggml_type == kF16 || ggml_type == kBF16 || quantised(ggml_type);
+    return ggml_type == kF32 || ggml_type == kF16 || ggml_type == kBF16 || rounding(ggml_type);
 }
 
 size_t linear_scratch(int cols, int) {
@@ -13,7 +11,7 @@ size_t linear_scratch(int cols, int) {
 }
 
 void linear_strips(const LinearArgs& args, int first, int count, uint8_t* scratch) {
-    if (quantised(args.weight.type)) return linear_quant_strips(args, first, count, scratch);
+    if (rounding(args.weight.type)) return linear_quant_strips(args, first, count, scratch);
     for (int strip = first; strip < first + count; strip++) linear_float_strip(args, strip, scratch);
 }
 

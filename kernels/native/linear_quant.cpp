@@ -1,8 +1,16 @@
-// Quantised weights x int8 activations. Per output element, in every path: exact int32 inside a block of 32,
-// then out = fma(float(block) * activation scale, d, out) and, with minima, out = fma(activation sum, m, out),
-// blocks ascending. With a scale per 16 channels: pair = fma(float(second half), d1, float(first half) * d0), then
-// out = fma(pair, activation scale, out), and the minima of both halves in order.
+// Quantised weights x int8 activations. Per output element, in every path, blocks ascending: exact int32 inside a block of 32,
+// then out = fma(float(block) * activation scale, d, out) and, with minima, out = fma(activation sum, m, out). With a scale
+// per 16 channels: pair = fma(float(second half), d1, float(first half) * d0), then out = fma(pair, activation scale, out).
+//
+// Superblocks of 256, where the activations have one scale too: exact int32 inside a superblock, products times integer
+// scales and activation sums times integer minima, then total = fma(float(minima), m, float(products) * d) and
+// out = fma(total, activation scale, out). Neither sum overflows: 256 * 127 * 128 (a byte) * 128 (a scale) is 5.3e8, partial
+// sums before a byte's zero point is taken off (bytes to 255) included; 256 * 127 * 63 (a minimum) is 2.0e6.
+#if defined(__AVX512VNNI__) || defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
 #include "dot_tile.h"
+#else
+#include "dot_plain.h"
+#endif
 
 PK_BEGIN
 constexpr int kTokensAtOnce = 64;
@@ -12,26 +20,26 @@ static int strips_at_once(int cols) { return imax(1, imin(kStripsAtOnce, 16384 /
 
 typedef void (*DotGroup)(const Tile&, int, const QuantGroup&, Results);
 
-template <ByteKind KIND>
+template <TileShape SHAPE, ByteKind KIND>
 static DotGroup dot_for_tokens(int tokens) {
-    static const DotGroup table[] = {dot_group<1, KIND>, dot_group<2, KIND>, dot_group<3, KIND>, dot_group<4, KIND>,
-                                     dot_group<5, KIND>, dot_group<6, KIND>, dot_group<7, KIND>, dot_group<8, KIND>};
-    return table[tokens - 1];
-}
-
-template <ByteKind KIND>
-static DotGroup halves_for_tokens(int tokens) {
-    static const DotGroup table[] = {dot_halves<1, KIND>, dot_halves<2, KIND>, dot_halves<3, KIND>, dot_halves<4, KIND>,
-                                     dot_halves<5, KIND>, dot_halves<6, KIND>, dot_halves<7, KIND>, dot_halves<8, KIND>};
+    static const DotGroup table[] = {dot_group<1, SHAPE, KIND>, dot_group<2, SHAPE, KIND>, dot_group<3, SHAPE, KIND>,
+                                     dot_group<4, SHAPE, KIND>, dot_group<5, SHAPE, KIND>, dot_group<6, SHAPE, KIND>,
+                                     dot_group<7, SHAPE, KIND>, dot_group<8, SHAPE, KIND>};
     return table[tokens - 1];
 }
 
 static DotGroup dot_for(const TileFormat& format, int tokens) {
-    const ByteKind kind = format.kind;
-    if (format.halves) return kind == kUnsignedMin ? halves_for_tokens<kUnsignedMin>(tokens) : halves_for_tokens<kInt8>(tokens);
-    if (kind == kUnsignedMin) return dot_for_tokens<kUnsignedMin>(tokens);
-    if (kind == kUnsignedMinus8) return dot_for_tokens<kUnsignedMinus8>(tokens);
-    return dot_for_tokens<kInt8>(tokens);
+    const bool minima = format.kind == kUnsignedMin;
+    switch (format.shape) {
+        case kHalved: return dot_for_tokens<kHalved, kInt8>(tokens);
+        case kSuperWhole:
+            return minima ? dot_for_tokens<kSuperWhole, kUnsignedMin>(tokens) : dot_for_tokens<kSuperWhole, kInt8>(tokens);
+        case kSuperHalved:
+            return minima ? dot_for_tokens<kSuperHalved, kUnsignedMin>(tokens) : dot_for_tokens<kSuperHalved, kInt8>(tokens);
+        default: break;
+    }
+    if (minima) return dot_for_tokens<kWhole, kUnsignedMin>(tokens);
+    return format.kind == kUnsignedMinus8 ? dot_for_tokens<kWhole, kUnsignedMinus8>(tokens) : dot_for_tokens<kWhole, kInt8>(tokens);
 }
 
 // One row at a time is rounded as W rows are: sum + bias, scaled, then added to what is there.
@@ -75,8 +83,8 @@ static Strip whole_strip(const TensorView& weight, int first, int rows, uint8_t*
 static QuantGroup group_at(const LinearArgs& args, int token) {
     const size_t cols = args.weight.cols;
     return QuantGroup{const_cast<int8_t*>(args.quant) + token * cols,
-                      const_cast<float*>(args.quant_meta) + token * (cols / kBlock) * 4,
-                      const_cast<float*>(args.quant_halves) + token * (cols / kBlock) * 4,
+                      const_cast<float*>(args.quant_meta) + token * meta_words(rounding(args.weight.type), cols),
+                      args.quant_halves ? const_cast<float*>(args.quant_halves) + token * half_words(cols) : nullptr,
                       imin(kGroupTokens, args.rows - token)};
 }
 
@@ -90,8 +98,11 @@ struct StripRange {
     int rows_of(int strip) const { return imin(kStripRows, args.weight.rows - strip * kStripRows); }
     Strip source(int strip) const { return whole_strip(args.weight, strip * kStripRows, rows_of(strip), copy); }
     Tile tile(int i) const {
-        uint8_t* at = tiles + (size_t)i * 24 * cols();
-        return Tile{at, (float*)(at + (size_t)16 * cols()), (float*)(at + (size_t)20 * cols())};
+        const size_t n = cols();
+        uint8_t* at = tiles + i * 24 * n;
+        if (format.shape <= kHalved) return Tile{at, (float*)(at + 16 * n), (float*)(at + 20 * n), nullptr};
+        uint8_t* scales = at + 22 * n;
+        return Tile{at, (float*)scales, (float*)(scales + n / 4), (int32_t*)(at + 16 * n)};
     }
 };
 }  // namespace

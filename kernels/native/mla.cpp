@@ -5,35 +5,42 @@
 #include "carver.h"
 
 PK_BEGIN
-struct Rounded {             // int8 copy of rows for quantised weights
-    int8_t* data;
-    float* meta;
-    float* halves;
+struct Rounded {             // int8 copies of rows for quantised weights, by the rounding that they want
+    QuantGroup by[kPerSuper + 1];
 };
 
-static Rounded take_rounded(Carver& carver, size_t rows, size_t cols) {
-    const size_t words = rows * (cols / kBlock + 1) * 4;
-    Rounded out;
-    out.data = (int8_t*)carver.take(rows * cols);
-    out.meta = carver.floats(words);
-    out.halves = carver.floats(words);
+static bool wants(const TensorView* weights, int heads, Rounding way) {
+    for (int h = 0; h < heads; h++)
+        if (rounding(weights[h].type) == way) return true;
+    return false;
+}
+
+static Rounded take_rounded(const MlaArgs& args, Carver& carver, size_t rows, size_t cols) {
+    Rounded out{};
+    for (Rounding way : kRoundings) {
+        if (!wants(args.k_b, args.heads, way) && !wants(args.v_b, args.heads, way)) continue;
+        out.by[way].data = (int8_t*)carver.take(rows * cols);
+        out.by[way].meta = carver.floats(rows * meta_words(way, cols));
+        if (way == kPerBlock) out.by[way].halves = carver.floats(rows * half_words(cols));
+    }
     return out;
 }
 
 static inline size_t whole_width(int n) { return (size_t)(n + W - 1) / W * W; }
 
-static void round_rows(const float* x, size_t stride, int rows, int cols, const Rounded& out) {
-    for (int t = 0; t < rows; t += kGroupTokens) {
-        const size_t at = (size_t)t * (cols / kBlock) * 4;
-        quantise(x + t * stride, stride, cols,
-                 QuantGroup{out.data + (size_t)t * cols, out.meta + at, out.halves + at, imin(kGroupTokens, rows - t)});
-    }
+static void round_rows(Rounding way, const float* x, size_t stride, int rows, int cols, const Rounded& rounded) {
+    const QuantGroup& to = rounded.by[way];
+    for (int t = 0; t < rows && way; t += kGroupTokens)
+        round_activations(way, x + t * stride, stride, cols,
+                          QuantGroup{to.data + (size_t)t * cols, to.meta + t * meta_words(way, cols),
+                                     to.halves ? to.halves + t * half_words(cols) : nullptr, imin(kGroupTokens, rows - t)});
 }
 
-// out[rows, weight.rows] = x @ weight.T; `rounded` holds x if the weight is quantised.
+// out[rows, weight.rows] = x @ weight.T; `rounded` holds x as the weight wants it.
 static void project(const TensorView& weight, const float* x, size_t stride, const Rounded& rounded, int rows,
                     float* out, size_t out_stride, uint8_t* scratch) {
-    const LinearArgs args = {weight, x, stride, rounded.data, rounded.meta, rounded.halves, out, out_stride,
+    const QuantGroup& quant = rounded.by[rounding(weight.type)];
+    const LinearArgs args = {weight, x, stride, quant.data, quant.meta, quant.halves, out, out_stride,
                              nullptr, 1.0f, false, rows};
     for (int strip = 0; strip * kStripRows < weight.rows; strip++) linear_strip(args, strip, scratch);
 }
@@ -66,7 +73,7 @@ static AbsorbSpace carve_absorb(const MlaArgs& args, uint8_t* scratch, size_t* b
     const size_t most = imax(args.kv_lora, args.nope);
     space.x = carver.floats(kMlaRows * most);
     space.y = carver.floats((size_t)kMlaRows * imax(args.kv_lora, args.value_dim));
-    space.rounded = take_rounded(carver, kMlaRows, most);
+    space.rounded = take_rounded(args, carver, kMlaRows, most);
     space.wide = carver.floats(args.nope * whole_width(args.kv_lora));
     space.spill = carver.floats(kMlaRows * whole_width(args.kv_lora));
     space.rest = carver.take(linear_scratch((int)most, kMlaRows));
@@ -88,7 +95,7 @@ static PromptSpace carve_prompt(const MlaArgs& args, int rows, int heads, uint8_
     PromptSpace space;
     const int row = args.kv_lora + args.rope;
     space.latent = carver.floats(kPartition * whole_width(row));
-    space.rounded = take_rounded(carver, kPartition, args.kv_lora);
+    space.rounded = take_rounded(args, carver, kPartition, args.kv_lora);
     space.page = carver.take(mla_page_bytes(args));
     space.wide = carver.floats(args.kv_lora * whole_width(args.nope));
     space.spill = carver.floats(kPartition * whole_width(args.nope));
@@ -139,7 +146,7 @@ void mla_absorb(const MlaArgs& args, int head, const int* rows, int count, uint8
             __builtin_memcpy(space.x + (size_t)t * args.nope, q, (size_t)args.nope * 4);
         }
         if (args.k_transposed) {
-            if (quantised(weight.type)) round_rows(space.x, args.nope, n, args.nope, space.rounded);
+            round_rows(rounding(weight.type), space.x, args.nope, n, args.nope, space.rounded);
             project(weight, space.x, args.nope, space.rounded, n, space.y, args.kv_lora, space.rest);
         } else project_back(weight, space.x, args.nope, n, space.y, args.kv_lora, space.wide, space.spill);
         for (int t = 0; t < n; t++) {
@@ -161,7 +168,7 @@ void mla_values(const MlaArgs& args, int head, const int* rows, int count, uint8
             __builtin_memcpy(space.x + (size_t)t * args.kv_lora,
                              args.sums + rows[first + t] * args.sums_stride + (size_t)head * args.kv_lora,
                              (size_t)args.kv_lora * 4);
-        if (quantised(weight.type)) round_rows(space.x, args.kv_lora, n, args.kv_lora, space.rounded);
+        round_rows(rounding(weight.type), space.x, args.kv_lora, n, args.kv_lora, space.rounded);
         project(weight, space.x, args.kv_lora, space.rounded, n, space.y, args.value_dim, space.rest);
         for (int t = 0; t < n; t++)
             __builtin_memcpy(args.out + rows[first + t] * args.out_stride + (size_t)head * args.value_dim,
@@ -212,14 +219,14 @@ void mla_prompt(const MlaArgs& args, const MlaUnit& unit, uint8_t* scratch) {
     const PromptSpace space = carve_prompt(args, unit.rows, unit.heads, scratch, &bytes);
     const size_t row_floats = whole_width(args.value_dim) + 2;
     const int end = unit.position + unit.rows;
-    bool rounds = false;
-    for (int h = unit.head; h < unit.head + unit.heads; h++)
-        rounds = rounds || quantised(args.k_b[h].type) || quantised(args.v_b[h].type);
     clear_totals(space.totals, unit.heads * unit.rows, (int)row_floats - 2);
     for (int part = 0; part * kPartition < end; part++) {
         const int keys = imin(kPartition, end - part * kPartition);
         load_latent(args, unit.pages, part * kPartition, keys, space.latent);
-        if (rounds) round_rows(space.latent, whole_width(args.plane.head_dim), keys, args.kv_lora, space.rounded);
+        for (Rounding way : kRoundings)
+            if (wants(args.v_b + unit.head, unit.heads, way) ||
+                (!args.k_transposed && wants(args.k_b + unit.head, unit.heads, way)))
+                round_rows(way, space.latent, whole_width(args.plane.head_dim), keys, args.kv_lora, space.rounded);
         for (int h = 0; h < unit.heads; h++) {
             expand_partition(args, unit.head + h, keys, space);
             attend_expanded(args, unit, h, part, space);

@@ -1,7 +1,8 @@
 // Groups operations into phases: row-wise neighbours together, independent matrix products together, and a
-// quantisation of a product's source where none is valid.
+// quantisation of a product's source where none of the kind is valid.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "program.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 class Planner {
 public:
-    Planner(const ProgramData& program, bool (*quantised)(int)) : program_(program), quantised_(quantised) {}
+    Planner(const ProgramData& program, Rounding (*rounding)(int)) : program_(program), rounding_(rounding) {}
 
     std::vector<Phase> plan() {
         for (int i = 0; i < static_cast<int>(program_.ropes.size()); i++) {
@@ -42,21 +43,39 @@ private:
 
     void add_row_op(const Op& op) {
         phase(Phase::Rows, false).ops.push_back(op);
-        if (op.kind != OpKind::Quantise && op.out >= 0) quantised_buffers_.erase(op.out);
+        if (op.kind != OpKind::Quantise && op.out >= 0) changed(op.out);
+    }
+
+    void changed(int buffer) {
+        for (Rounding rounding : kRoundings) rounded_.erase({buffer, rounding});
+    }
+
+    static Op quantise_op(OpKind kind, int src, Rounding rounding) {
+        Op op{kind};
+        op.src = src;
+        op.flag = rounding;
+        return op;
+    }
+
+    // Beside the rows of the same source that products wait for already, if there are any.
+    void add_quantise(const Op& product, Rounding rounding) {
+        const Op op = quantise_op(OpKind::Quantise, product.src, rounding);
+        const size_t count = phases_.size();
+        const bool late = joins(product) && count > 1 && phases_[count - 2].kind == Phase::Rows &&
+                          phases_[count - 2].on_outputs == on_outputs_;
+        if (late) phases_[count - 2].ops.push_back(op);
+        else add_row_op(op);
     }
 
     void add_linear(const Op& op) {
-        if (quantised_(program_.tensors[op.weight].type) && quantised_buffers_.insert(op.src).second) {
-            Op quantise{OpKind::Quantise};
-            quantise.src = op.src;
-            add_row_op(quantise);
-        }
-        const bool joins = !phases_.empty() && phases_.back().kind == Phase::Linears && independent(op);
-        phase(Phase::Linears, !joins).ops.push_back(op);
-        quantised_buffers_.erase(op.out);
+        const Rounding rounding = rounding_(program_.tensors[op.weight].type);
+        if (rounding && rounded_.insert({op.src, rounding}).second) add_quantise(op, rounding);
+        phase(Phase::Linears, !joins(op)).ops.push_back(op);
+        changed(op.out);
     }
 
-    bool independent(const Op& op) const {
+    bool joins(const Op& op) const {
+        if (phases_.empty() || phases_.back().kind != Phase::Linears || phases_.back().on_outputs != on_outputs_) return false;
         const std::vector<Op>& others = phases_.back().ops;
         return std::none_of(others.begin(), others.end(), [&](const Op& other) {
             return other.out == op.out || other.out == op.src || other.src == op.out;
@@ -66,30 +85,30 @@ private:
     void add_attention(const Op& op) {
         phase(Phase::Attend, true).ops.push_back(op);
         phase(Phase::Merge, true).ops.push_back(op);
-        quantised_buffers_.erase(op.out);
+        changed(op.out);
     }
 
     void add_mla(const Op& op) {
         for (Phase::Kind kind : {Phase::MlaAbsorb, Phase::Attend, Phase::Merge, Phase::MlaValues, Phase::MlaPrompt})
             phase(kind, true).ops.push_back(op);
-        quantised_buffers_.erase(op.out);
+        changed(op.out);
     }
 
     void add_experts(const Op& op) {
         Op sized = op;
         for (int e = 0; e < op.heads; e++) {
-            for (int first : {op.weight, op.extra})
-                sized.more[quantised_(program_.tensors[first + e].type) ? kNeedsInput : kNeedsFloats] = 1;
-            if (quantised_(program_.tensors[op.index + e].type)) sized.more[kNeedsHidden] = 1;
+            for (int first : {op.weight, op.extra}) {
+                const Rounding rounding = rounding_(program_.tensors[first + e].type);
+                if (rounding) sized.more[kNeedsInput] |= rounding;
+                else sized.more[kNeedsFloats] = 1;
+            }
+            sized.more[kNeedsHidden] |= rounding_(program_.tensors[op.index + e].type);
         }
-        if (sized.more[kNeedsInput]) {
-            Op quantise{OpKind::QuantiseSingles};
-            quantise.src = op.src;
-            add_row_op(quantise);
-        }
+        for (Rounding rounding : kRoundings)
+            if (sized.more[kNeedsInput] & rounding) add_row_op(quantise_op(OpKind::QuantiseSingles, op.src, rounding));
         for (Phase::Kind kind : {Phase::ExpertGather, Phase::ExpertOpen, Phase::ExpertQuantise, Phase::ExpertClose})
             phase(kind, true).ops.push_back(sized);
-        quantised_buffers_.erase(op.out);
+        changed(op.out);
     }
 
     void add_head(const Op& op) {
@@ -114,16 +133,16 @@ private:
     }
 
     const ProgramData& program_;
-    bool (*quantised_)(int);
+    Rounding (*rounding_)(int);
     std::vector<Phase> phases_;
-    std::set<int> quantised_buffers_;
+    std::set<std::pair<int, Rounding>> rounded_;  // buffers, and how
     bool on_outputs_ = false;
 };
 
 }  // namespace
 
-std::vector<Phase> plan_phases(const ProgramData& program, bool (*quantised)(int ggml_type)) {
-    return Planner(program, quantised).plan();
+std::vector<Phase> plan_phases(const ProgramData& program, Rounding (*rounding)(int ggml_type)) {
+    return Planner(program, rounding).plan();
 }
 
 }  // namespace pk

@@ -19,7 +19,7 @@ struct Op {
     int index = -1;      // rope or KV layer
     int heads = 0;
     int head_dim = 0;
-    int flag = 0;        // accumulate, activation, window, first channel, normed channels, gating
+    int flag = 0;        // accumulate, activation, window, first channel, normed channels, gating, rounding
     int more[9] = {};    // what else an operation needs, in the order of kernels/encoding.py
     float value = 0;     // eps or scale
     float scale = 1;
@@ -27,7 +27,7 @@ struct Op {
 };
 
 // Columns of Op::more for experts; the last three are set when phases are planned: what the weights of gate and up
-// (input) and down (hidden) want of their source.
+// (input) and down (hidden) want of their source; of input and hidden a bit for each rounding.
 enum ExpertColumn { kRoute, kGateBias, kUpBias, kDownBias, kAccumulate, kFactors, kNeedsFloats, kNeedsInput, kNeedsHidden };
 
 enum MlaColumn { kNope, kRope, kValueDim };
@@ -84,6 +84,6 @@ struct Phase {
 inline int hidden_buffer(const ProgramData& p) { return static_cast<int>(p.widths.size()); }
 inline int logits_buffer(const ProgramData& p) { return static_cast<int>(p.widths.size()) + 1; }
 
-std::vector<Phase> plan_phases(const ProgramData& program, bool (*quantised)(int ggml_type));
+std::vector<Phase> plan_phases(const ProgramData& program, Rounding (*rounding)(int ggml_type));
 
 }  // namespace pk

@@ -1,4 +1,4 @@
-// Activations to int8 with one float scale per 32 channels, interleaved for the matrix product.
+// Activations to int8 with one float scale per 32 or per 256 channels, interleaved for the matrix product.
 #include "simd.h"
 
 PK_BEGIN
@@ -6,22 +6,24 @@ PK_BEGIN
 constexpr float kSmallest = 1e-35f;
 
 #if defined(__AVX512F__)
-static inline void quantise_block(const float* x, int8_t* q, float* scale, int sums[2]) {
-    const vf a = vload(x), b = vload(x + W);
-    const vf magnitude = vmax(_mm512_abs_ps(a), _mm512_abs_ps(b));
+// COUNT channels; sums of 16 each.
+template <int COUNT>
+static inline void quantise_run(const float* x, int8_t* q, float* scale, int* sums) {
+    vf magnitude = _mm512_abs_ps(vload(x));
+    for (int i = W; i < COUNT; i += W) magnitude = vmax(magnitude, _mm512_abs_ps(vload(x + i)));
     const float largest = _mm512_reduce_max_ps(magnitude);
     *scale = largest / 127.0f;
     const vf inverse = vset(largest > kSmallest ? 127.0f / largest : 0.0f);
-    const __m512i low = _mm512_cvtps_epi32(vmul(a, inverse)), high = _mm512_cvtps_epi32(vmul(b, inverse));
-    _mm_store_si128((__m128i*)q, _mm512_cvtepi32_epi8(low));
-    _mm_store_si128((__m128i*)(q + W), _mm512_cvtepi32_epi8(high));
-    sums[0] = _mm512_reduce_add_epi32(low);
-    sums[1] = _mm512_reduce_add_epi32(high);
+    for (int i = 0; i < COUNT; i += W) {
+        const __m512i rounded = _mm512_cvtps_epi32(vmul(vload(x + i), inverse));
+        _mm_store_si128((__m128i*)(q + i), _mm512_cvtepi32_epi8(rounded));
+        sums[i / W] = _mm512_reduce_add_epi32(rounded);
+    }
 }
 #else
-static float largest_magnitude(const float* x) {
+static float largest_magnitude(const float* x, int count) {
     float best = 0.0f;
-    for (int i = 0; i < kBlock; i++) {
+    for (int i = 0; i < count; i++) {
         const float a = __builtin_fabsf(x[i]);
         best = a > best ? a : best;
     }
@@ -33,24 +35,25 @@ static inline int8_t to_int8(float x) {
     return (int8_t)(int32_t)(float_to_bits(x + 12582912.0f) - 0x4b400000u);
 }
 
-static void quantise_block(const float* x, int8_t* q, float* scale, int sums[2]) {
-    const float largest = largest_magnitude(x);
+template <int COUNT>
+static void quantise_run(const float* x, int8_t* q, float* scale, int* sums) {
+    const float largest = largest_magnitude(x, COUNT);
     *scale = largest / 127.0f;
     const float inverse = largest > kSmallest ? 127.0f / largest : 0.0f;
-    sums[0] = sums[1] = 0;
-    for (int i = 0; i < kBlock; i++) {
-        q[i] = to_int8(x[i] * inverse);
-        sums[i / 16] += q[i];
+    for (int i = 0; i < COUNT; i++) q[i] = to_int8(x[i] * inverse);
+    for (int i = 0; i < COUNT / 16; i++) {
+        sums[i] = 0;
+        for (int c = 0; c < 16; c++) sums[i] += q[16 * i + c];
     }
 }
 #endif
 
-static void put_halves(float* halves, int tokens, float scale, const int sums[2]) {
-    for (int i = 0; i < 2; i++) {
-        const int32_t off128 = -128 * sums[i];
-        __builtin_memcpy(halves + i * tokens, &off128, 4);
-        halves[(2 + i) * tokens] = scale * (float)sums[i];
-    }
+static inline void put(float* at, int32_t word) { __builtin_memcpy(at, &word, 4); }
+
+// COUNT channels of token t.
+template <int COUNT>
+static inline void interleave(const int8_t* q, int8_t* data, int tokens, int t) {
+    for (int j = 0; j < COUNT / 4; j++) __builtin_memcpy(data + 4 * (tokens * j + t), q + 4 * j, 4);
 }
 
 void quantise(const float* src, size_t stride, int cols, QuantGroup group) {
@@ -60,18 +63,52 @@ void quantise(const float* src, size_t stride, int cols, QuantGroup group) {
             alignas(64) int8_t q[kBlock];
             float scale;
             int sums[2];
-            quantise_block(src + t * stride + (size_t)b * kBlock, q, &scale, sums);
+            quantise_run<kBlock>(src + t * stride + (size_t)b * kBlock, q, &scale, sums);
+            interleave<kBlock>(q, group.data + (size_t)b * kBlock * n, n, t);
             const int sum = sums[0] + sums[1];
-            int8_t* data = group.data + (size_t)b * kBlock * n + 4 * t;
-            for (int j = 0; j < kBlock / 4; j++) __builtin_memcpy(data + 4 * n * j, q + 4 * j, 4);
-            float* meta = group.meta + (size_t)b * 4 * n;
-            meta[t] = scale;
-            meta[n + t] = scale * (float)sum;
-            const int32_t off8 = -8 * sum, off128 = -128 * sum;
-            __builtin_memcpy(meta + 2 * n + t, &off8, 4);
-            __builtin_memcpy(meta + 3 * n + t, &off128, 4);
-            if (group.halves) put_halves(group.halves + (size_t)b * 4 * n + t, n, scale, sums);
+            float* meta = group.meta + (size_t)b * 4 * n + t;
+            meta[0] = scale;
+            meta[n] = scale * (float)sum;
+            put(meta + 2 * n, -8 * sum);
+            put(meta + 3 * n, -128 * sum);
+            for (int i = 0; i < 2 && group.halves; i++) put(group.halves + ((size_t)b * 2 + i) * n + t, -128 * sums[i]);
         }
     }
+}
+
+static inline int32_t pair_of(int low, int high) { return (int32_t)((uint32_t)(uint16_t)low | (uint32_t)high << 16); }
+
+// See SuperWord; `step` words apart.
+static void put_sums(const int half_sums[16], float* meta, int step) {
+    int sums[8];
+    for (int i = 0; i < 16; i++) put(meta + (kSuperHalfOffsets + i) * step, -128 * half_sums[i]);
+    for (int i = 0; i < 8; i++) {
+        sums[i] = half_sums[2 * i] + half_sums[2 * i + 1];
+        put(meta + (kSuperOffsets + i) * step, -128 * sums[i]);
+    }
+    for (int i = 0; i < 8; i++) {
+        const int at = i / 2 * 4 + i % 2;
+        put(meta + (kSuperHalfPairs + i) * step, pair_of(half_sums[at], half_sums[at + 2]));
+        if (i < 4) put(meta + (kSuperPairs + i) * step, pair_of(sums[at], sums[at + 2]));
+    }
+}
+
+void quantise_super(const float* src, size_t stride, int cols, QuantGroup group) {
+    const int n = group.tokens;
+    for (int t = 0; t < n; t++) {
+        for (int s = 0; s < cols / kSuper; s++) {
+            alignas(64) int8_t q[kSuper];
+            int sums[16];
+            float* meta = group.meta + (size_t)s * kSuperWords * n + t;
+            quantise_run<kSuper>(src + t * stride + (size_t)s * kSuper, q, meta + kSuperScale, sums);
+            interleave<kSuper>(q, group.data + (size_t)s * kSuper * n, n, t);
+            put_sums(sums, meta, n);
+        }
+    }
+}
+
+void round_activations(Rounding rounding, const float* src, size_t stride, int cols, QuantGroup group) {
+    if (rounding == kPerSuper) quantise_super(src, stride, cols, group);
+    else quantise(src, stride, cols, group);
 }
 PK_END

@@ -15,8 +15,8 @@ struct Buffer {
     Arena memory;
     float* external = nullptr;   // hidden and logits live in the caller's arrays
     size_t stride = 0;
-    Quantised quant;             // rows in groups of 8
-    Quantised singles;           // every row a group of its own
+    Roundings quant;             // rows in groups of 8
+    Roundings singles;           // every row a group of its own
     float* data() const { return external ? external : reinterpret_cast<float*>(memory.data()); }
     float* row(int r) const { return data() + static_cast<size_t>(r) * stride; }
 };

@@ -63,7 +63,7 @@ struct DotSink {
         prefetch_ahead(strip, b, Walk::kBytes);
         const int8_t* a = data + (size_t)b * kBlock * N;
         const float* scales = meta + (size_t)b * 4 * N;
-        if constexpr (Walk::kHalves) take_halves(block, a, scales, halves + (size_t)b * 4 * N);
+        if constexpr (Walk::kHalves) take_halves(block, a, scales, halves + (size_t)b * 2 * N);
         else take_whole(block, a, scales);
     }
     PK_INLINE_MEMBER void take_whole(const Block& block, const int8_t* a, const float* scales) {
@@ -81,10 +81,60 @@ struct DotSink {
             const vi second = idots<kUnsignedMin, Walk::kMost, 4>(zero2, block.w + 4, a + 4 * (4 * N + i), 4 * N);
             const vf pair = vfma(ifloat(second), block.d2, vmul(ifloat(first), block.d));
             sums[i] = vfma(pair, vset(scales[i]), sums[i]);
-            if constexpr (Walk::kKind == kUnsignedMin) {
-                sums[i] = vfma(vset(offsets[2 * N + i]), block.m, sums[i]);
-                sums[i] = vfma(vset(offsets[3 * N + i]), block.m2, sums[i]);
-            }
+        });
+    }
+    PK_INLINE_MEMBER void put(Results results, int row) const {
+        each<N>(PK_EACH(i) { vstore(results[i] + row, sums[i]); });
+    }
+};
+
+// The same for superblocks: sums stay integers until one is complete.
+template <int N, class Walk>
+struct SuperDotSink {
+    Strip strip;
+    const int8_t* data;
+    const float* meta;
+    vi totals[N];
+    vf sums[N];
+    SuperDotSink(const Strip& rows, const QuantGroup& group) : strip(rows), data(group.data), meta(group.meta) {
+        each<N>(PK_EACH(i) {
+            totals[i] = iset(0);
+            sums[i] = vzero();
+        });
+    }
+    PK_INLINE_MEMBER void take(int b, const Block& block) {
+        prefetch_ahead(strip, b, Walk::kBytes);
+        const int8_t* a = data + (size_t)b * kBlock * N;
+        const float* words = meta + (size_t)(b / 8) * kSuperWords * N;
+        each<N>(PK_EACH(i) {
+            const vi zero = zero_of_super<Walk::kKind, false>(words + i, N, b % 8);
+            const vi dots = idots<Walk::kKind, Walk::kMost, 8>(zero, block.w, a + 4 * i, 4 * N);
+            totals[i] = iadd(totals[i], imul(dots, block.scale));
+        });
+    }
+    PK_INLINE_MEMBER void take_half(int b, int half, const HalfBlock& block) {
+        if (half == 0) prefetch_ahead(strip, b, Walk::kBytes);
+        const int8_t* a = data + ((size_t)b * kBlock + 16 * half) * N;
+        each<N>(PK_EACH(i) {
+            const vi dots = idots<kUnsignedMin, Walk::kMost, 4>(iset(0), block.w, a + 4 * i, 4 * N);
+            totals[i] = iadd(totals[i], imul(dots, block.scale));
+        });
+    }
+    PK_INLINE_MEMBER void close(int superblock, const Super& super) {
+        const float* words = meta + (size_t)superblock * kSuperWords * N;
+        constexpr bool kMin = Walk::kKind == kUnsignedMin, kMoved = Walk::kHalves && !kMin;
+        each<N>(PK_EACH(i) {
+            vi pairs = iset(0);
+            if constexpr (kMin || kMoved)
+                each<Walk::kHalves ? 8 : 4>(PK_EACH(j) {
+                    const float* sum = words + (kPairWord<Walk::kHalves> + j) * N + i;
+                    pairs = iadd_pairs(pairs, super.pairs[j], broadcast4((const int8_t*)sum));
+                });
+            if constexpr (kMoved) totals[i] = isub(totals[i], ishl(pairs, __builtin_ctz(Walk::kZero)));
+            vf total = vmul(ifloat(totals[i]), super.d);
+            if constexpr (kMin) total = vfma(ifloat(pairs), super.m, total);
+            sums[i] = vfma(total, vset(words[i]), sums[i]);
+            totals[i] = iset(0);
         });
     }
     PK_INLINE_MEMBER void put(Results results, int row) const {
@@ -95,38 +145,74 @@ struct DotSink {
 // `tile` begins with the strip's first row.
 template <class Walk>
 struct TileSink {
+    static constexpr bool kMin = Walk::kKind == kUnsignedMin;
+    static constexpr int kScales = Walk::kHalves ? 16 : 8;
     Strip strip;
     Tile tile;
     TileSink(const Strip& rows, const Tile& whole, int row)
-        : strip(rows), tile{whole.q + 4 * row, whole.d + row, whole.m + row} {}
+        : strip(rows), tile{whole.q + 4 * row, whole.d + row, whole.m + row, whole.factors + row} {}
     PK_INLINE_MEMBER void take(int b, const Block& block) {
         prefetch_ahead(strip, b, Walk::kBytes);
         store(b, block);
     }
-    PK_INLINE_MEMBER void store(int b, const Block& block) {
-        constexpr bool kMoved = Walk::kHalves && Walk::kKind != kUnsignedMin;
-        each<8>(PK_EACH(j) {
-            vi w = block.w[j];
-            if constexpr (kMoved) w = iadd8(w, iset8(kByteZero - Walk::kZero));
-            istore(tile.q + (size_t)512 * b + 64 * j, w);
+    PK_INLINE_MEMBER int32_t* factors(int superblock) const { return tile.factors + (size_t)superblock * kFactorWords<kScales, kMin>; }
+    PK_INLINE_MEMBER void take_half(int b, int half, const HalfBlock& block) {
+        if (half == 0) prefetch_ahead(strip, b, Walk::kBytes);
+        store_half(b, half, block);
+    }
+    template <int COUNT>
+    PK_INLINE_MEMBER void store_bytes(const vi* w, uint8_t* q) {
+        each<COUNT>(PK_EACH(j) {
+            if constexpr (Walk::kHalves && !kMin) istore(q + 64 * j, iadd8(w[j], iset8(kByteZero - Walk::kZero)));
+            else istore(q + 64 * j, w[j]);
         });
-        float* d = tile.d + (Walk::kHalves ? 32 : 16) * (size_t)b;
-        float* m = tile.m + (Walk::kHalves ? 32 : 16) * (size_t)b;
-        vstore(d, block.d);
-        if constexpr (Walk::kHalves) vstore(d + 16, block.d2);
-        if constexpr (Walk::kKind == kUnsignedMin) vstore(m, block.m);
-        if constexpr (Walk::kHalves && Walk::kKind == kUnsignedMin) vstore(m + 16, block.m2);
+    }
+    PK_INLINE_MEMBER void store(int b, const Block& block) {
+        store_bytes<8>(block.w, tile.q + (size_t)512 * b);
+        if constexpr (Walk::kSuperblocks) istore(factors(b / 8) + b % 8 * 16, block.scale);
+        else {
+            float* d = tile.d + (Walk::kHalves ? 32 : 16) * (size_t)b;
+            vstore(d, block.d);
+            if constexpr (Walk::kHalves) vstore(d + 16, block.d2);
+            if constexpr (kMin) vstore(tile.m + 16 * (size_t)b, block.m);
+        }
+    }
+    PK_INLINE_MEMBER void store_half(int b, int half, const HalfBlock& block) {
+        store_bytes<4>(block.w, tile.q + (size_t)512 * b + 256 * half);
+        istore(factors(b / 8) + (b % 8 * 2 + half) * 16, block.scale);
+    }
+    PK_INLINE_MEMBER void close(int superblock, const Super& super) {
+        vstore(tile.d + 16 * (size_t)superblock, super.d);
+        if constexpr (kMin) {
+            vstore(tile.m + 16 * (size_t)superblock, super.m);
+            each<kScales / 2>(PK_EACH(j) { istore(factors(superblock) + 16 * (kScales + j), super.pairs[j]); });
+        }
     }
 };
+
+template <bool SUPER, int N, class Walk>
+struct Dots { typedef DotSink<N, Walk> Sink; };
+template <int N, class Walk>
+struct Dots<true, N, Walk> { typedef SuperDotSink<N, Walk> Sink; };
+template <int N, class Walk>
+using DotsOf = typename Dots<Walk::kSuperblocks, N, Walk>::Sink;
 
 // Both at once: the bytes are in registers anyway.
 template <int N, class Walk>
 struct FirstSink {
-    DotSink<N, Walk> dots;
+    DotsOf<N, Walk> dots;
     TileSink<Walk> tiles;
     PK_INLINE_MEMBER void take(int b, const Block& block) {
         tiles.store(b, block);
         dots.take(b, block);
+    }
+    PK_INLINE_MEMBER void take_half(int b, int half, const HalfBlock& block) {
+        tiles.store_half(b, half, block);
+        dots.take_half(b, half, block);
+    }
+    PK_INLINE_MEMBER void close(int superblock, const Super& super) {
+        tiles.close(superblock, super);
+        dots.close(superblock, super);
     }
 };
 
@@ -143,7 +229,7 @@ template <int N, class Walk>
 static void dot_strip(Strip strip, int blocks, const QuantGroup& group, Results results) {
     for (int row = 0; row < kStripRows; row += W) {
         const Strip rows = rows_from(strip, row);
-        DotSink<N, Walk> sink(rows, group);
+        DotsOf<N, Walk> sink(rows, group);
         Walk::walk(rows, blocks, sink);
         sink.put(results, row);
     }
@@ -153,7 +239,7 @@ template <class Walk>
 static void first_tokens(Strip strip, int blocks, const QuantGroup& group, Tile tile, Results results) {
     for (int row = 0; row < kStripRows; row += W) {
         const Strip rows = rows_from(strip, row);
-        FirstSink<kGroupTokens, Walk> sink{DotSink<kGroupTokens, Walk>(rows, group), TileSink<Walk>(rows, tile, row)};
+        FirstSink<kGroupTokens, Walk> sink{DotsOf<kGroupTokens, Walk>(rows, group), TileSink<Walk>(rows, tile, row)};
         Walk::walk(rows, blocks, sink);
         sink.dots.put(results, row);
     }

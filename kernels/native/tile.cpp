@@ -19,7 +19,9 @@ static void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q
 
 template <class Walk>
 static constexpr TileFormat direct(int type) {
-    return {type, Walk::kKind, Walk::kHalves, walk_strip<Walk>, few_tokens<Walk>, first_tokens<Walk>};
+    constexpr TileShape kShape = Walk::kSuperblocks ? (Walk::kHalves ? kSuperHalved : kSuperWhole)
+                                                    : (Walk::kHalves ? kHalved : kWhole);
+    return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, first_tokens<Walk>};
 }
 #else
 static void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q) {
@@ -28,53 +30,95 @@ static void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q
 }
 #endif
 
-static constexpr TileFormat by_block(int type, bool halves, bool minima) {
-    return {type, minima ? kUnsignedMin : kInt8, halves, nullptr, nullptr, nullptr};
+static constexpr TileFormat by_block(int type, TileShape shape, bool minima) {
+    return {type, minima ? kUnsignedMin : kInt8, shape, nullptr, nullptr, nullptr};
 }
 
-static const TileFormat formats[] = {
+static constexpr TileFormat formats[] = {
 #if defined(PK_LANES)
     direct<WalkQ4_0>(kQ4_0), direct<WalkQ4_1>(kQ4_1), direct<WalkQ5_0>(kQ5_0), direct<WalkQ5_1>(kQ5_1),
     direct<WalkQ8_0>(kQ8_0), direct<WalkQ2_K>(kQ2_K), direct<WalkQ3_K>(kQ3_K), direct<WalkQ4_K>(kQ4_K),
     direct<WalkQ5_K>(kQ5_K), direct<WalkQ6_K>(kQ6_K), direct<WalkIQ4_XS>(kIQ4_XS), direct<WalkIQ4_NL>(kIQ4_NL),
     direct<WalkTQ2_0>(kTQ2_0), direct<WalkMXFP4>(kMXFP4), direct<WalkNVFP4>(kNVFP4),
 #else
-    by_block(kQ4_0, false, false), by_block(kQ4_1, false, true), by_block(kQ5_0, false, false),
-    by_block(kQ5_1, false, true), by_block(kQ8_0, false, false), by_block(kQ2_K, true, true),
-    by_block(kQ3_K, true, false), by_block(kQ4_K, false, true), by_block(kQ5_K, false, true),
-    by_block(kQ6_K, true, false), by_block(kIQ4_XS, false, false), by_block(kIQ4_NL, false, false),
-    by_block(kTQ2_0, false, false), by_block(kMXFP4, false, false), by_block(kNVFP4, true, false),
+    by_block(kQ4_0, kWhole, false), by_block(kQ4_1, kWhole, true), by_block(kQ5_0, kWhole, false),
+    by_block(kQ5_1, kWhole, true), by_block(kQ8_0, kWhole, false), by_block(kQ2_K, kSuperHalved, true),
+    by_block(kQ3_K, kSuperHalved, false), by_block(kQ4_K, kSuperWhole, true), by_block(kQ5_K, kSuperWhole, true),
+    by_block(kQ6_K, kSuperHalved, false), by_block(kIQ4_XS, kSuperWhole, false), by_block(kIQ4_NL, kWhole, false),
+    by_block(kTQ2_0, kSuperWhole, false), by_block(kMXFP4, kWhole, false), by_block(kNVFP4, kHalved, false),
 #endif
-    by_block(kIQ2_XXS, false, false), by_block(kIQ2_XS, true, false), by_block(kIQ2_S, true, false),
-    by_block(kIQ3_XXS, false, false), by_block(kIQ3_S, false, false), by_block(kIQ1_S, false, false),
-    by_block(kIQ1_M, true, false), by_block(kTQ1_0, false, false), by_block(kQ1_0, false, false),
-    by_block(kQ2_0, false, false),
+    by_block(kIQ2_XXS, kSuperWhole, false), by_block(kIQ2_XS, kSuperHalved, false),
+    by_block(kIQ2_S, kSuperHalved, false), by_block(kIQ3_XXS, kSuperWhole, false),
+    by_block(kIQ3_S, kSuperWhole, false), by_block(kIQ1_S, kSuperWhole, false), by_block(kIQ1_M, kSuperHalved, false),
+    by_block(kTQ1_0, kSuperWhole, false), by_block(kQ1_0, kWhole, false), by_block(kQ2_0, kWhole, false),
 };
 
+namespace {
+struct Places {
+    int8_t of[kTypes];  // of a type in `formats`, or -1
+};
+}  // namespace
+static constexpr Places places = [] {
+    Places found{};
+    for (int8_t& place : found.of) place = -1;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) found.of[formats[i].type] = (int8_t)i;
+    return found;
+}();
+
 const TileFormat* tile_format(int ggml_type) {
-    for (const TileFormat& format : formats)
-        if (format.type == ggml_type) return &format;
-    return nullptr;
+    const int place = ggml_type >= 0 && ggml_type < kTypes ? places.of[ggml_type] : -1;
+    return place < 0 ? nullptr : formats + place;
+}
+
+Rounding rounding(int ggml_type) {
+    const TileFormat* format = tile_format(ggml_type);
+    return !format ? kNotRounded : format->shape > kHalved ? kPerSuper : kPerBlock;
 }
 
 bool halved(int ggml_type) {
     const TileFormat* format = tile_format(ggml_type);
-    return format && format->halves;
+    return format && format->shape == kHalved;
+}
+
+static void put_scales(const BlockFormat& format, const float* d, const float* m, int at, int row, const Tile& tile) {
+    const int scales = format.elements / (format.halves ? 16 : kBlock);
+    for (int i = 0; i < scales; i++) {
+        const size_t to = ((size_t)at * scales + i) * kStripRows + row;
+        tile.d[to] = d[i];
+        if (format.minima) tile.m[to] = m[i];
+    }
+}
+
+static void put_factors(const BlockFormat& format, const SuperScales& from, int at, int row, const Tile& tile) {
+    const int scales = format.halves ? 16 : 8, rows = format.minima ? scales * 3 / 2 : scales;
+    int32_t* factors = tile.factors + (size_t)at * rows * kStripRows + row;
+    tile.d[(size_t)at * kStripRows + row] = from.d;
+    for (int i = 0; i < scales; i++) factors[kStripRows * i] = from.scales[i];
+    if (!format.minima) return;
+    tile.m[(size_t)at * kStripRows + row] = from.m;
+    for (int i = 0; i < scales / 2; i++) {
+        const int32_t* four = from.minima + i / 2 * 4 + i % 2;
+        factors[kStripRows * (scales + i)] = four[0] | four[2] << 16;
+    }
 }
 
 void unpack_strip(const TileFormat& format, const Strip& strip, int blocks, const Tile& tile) {
     if (format.unpack) return format.unpack(strip, blocks, tile);
     const BlockFormat& block = *block_format(format.type);
-    const int inside = block.elements / kBlock, scales = block.elements / (block.halves ? 16 : kBlock);
+    const int inside = block.elements / kBlock;
     const uint8_t flip = block.minima ? 0 : kInt8Flip;
     alignas(64) uint8_t codes[kStripRows][256];
     for (int b = 0, at = 0; b < blocks; b += inside, at++) {
         for (int r = 0; r < kStripRows; r++) {
-            float d[16], m[16];
-            block.expand(strip.data + r * strip.stride + (size_t)at * block.bytes, codes[r], d, m);
-            for (int i = 0; i < scales; i++) {
-                tile.d[((size_t)at * scales + i) * kStripRows + r] = d[i];
-                if (block.minima) tile.m[((size_t)at * scales + i) * kStripRows + r] = m[i];
+            const uint8_t* src = strip.data + r * strip.stride + (size_t)at * block.bytes;
+            float d[4], m[4];
+            SuperScales scales;
+            if (block.expand) {
+                block.expand(src, codes[r], d, m);
+                put_scales(block, d, m, at, r, tile);
+            } else {
+                block.expand_super(src, codes[r], scales);
+                put_factors(block, scales, at, r, tile);
             }
         }
         for (int i = 0; i < inside; i++)

@@ -1,5 +1,7 @@
 // A strip of 16 weight rows unpacked to bytes: q[block][4-channel group][row][4], scales d and minima m [block][row],
-// or [block][half][row] where a format has a scale per 16 channels. Everything behind a tile is shared by all formats.
+// or d [block][half][row] where a format has a scale per 16 channels. Of superblocks d and m are [superblock][row], and
+// factors[superblock]: the integer scales [8, or 16 with halves][row], then half as many pairs of minima [pair][row], as the
+// activation sums are paired (SuperWord). Everything behind a tile is shared by all formats.
 #pragma once
 #include "simd.h"
 
@@ -8,6 +10,7 @@ struct Tile {
     uint8_t* q;
     float* d;
     float* m;
+    int32_t* factors;
 };
 
 // 16 whole rows, `stride` bytes apart.
@@ -27,13 +30,21 @@ constexpr ByteKind kInt8 = kSigned;
 constexpr uint8_t kInt8Flip = 0;
 #endif
 
+// Dwords of a superblock's factors, and the first word of activation sums that meet the minima.
+template <int SCALES, bool MIN>
+constexpr int kFactorWords = (MIN ? SCALES * 3 / 2 : SCALES) * kStripRows;
+template <bool HALVES>
+constexpr int kPairWord = HALVES ? kSuperHalfPairs : kSuperPairs;
+
 typedef float Results[kGroupTokens][kStripRows];
 typedef void (*DotStrip)(Strip strip, int blocks, const QuantGroup& group, Results results);
+
+enum TileShape { kWhole, kHalved, kSuperWhole, kSuperHalved };
 
 struct TileFormat {
     int type;
     ByteKind kind;
-    bool halves;
+    TileShape shape;
     void (*unpack)(Strip strip, int blocks, Tile tile);  // null: by way of the block format
     const DotStrip* few;  // by number of tokens - 1: straight from the strip, or null where a tile is as good
     void (*first)(Strip strip, int blocks, const QuantGroup& group, Tile tile, Results results);  // 8 tokens, and the tile

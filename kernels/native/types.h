@@ -8,7 +8,8 @@ namespace pk {
 constexpr int kStripRows = 16;       // output rows that one work unit of a matrix product covers
 constexpr int kStripsAtOnce = 4;    // strips of many tokens that a thread takes together
 constexpr int kGroupTokens = 8;      // tokens whose quantised activations are interleaved
-constexpr int kBlock = 32;           // channels that share one activation scale
+constexpr int kBlock = 32;           // channels that share one activation scale beside most formats,
+constexpr int kSuper = 256;          // and beside formats with superblocks of so many
 constexpr int kPartition = 512;      // tokens per softmax partition; part of the numeric contract
 constexpr int kTileTokens = 64;      // keys converted at a time inside a partition
 
@@ -16,7 +17,7 @@ enum GgmlType : int32_t {
     kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7, kQ8_0 = 8, kQ2_K = 10, kQ3_K = 11, kQ4_K = 12,
     kQ5_K = 13, kQ6_K = 14, kIQ2_XXS = 16, kIQ2_XS = 17, kIQ3_XXS = 18, kIQ1_S = 19, kIQ4_NL = 20, kIQ3_S = 21,
     kIQ2_S = 22, kIQ4_XS = 23, kIQ1_M = 29, kBF16 = 30, kTQ1_0 = 34, kTQ2_0 = 35, kMXFP4 = 39, kNVFP4 = 40, kQ1_0 = 41,
-    kQ2_0 = 42
+    kQ2_0 = 42, kTypes = 43
 };
 enum KvType : int32_t { kKvF32 = 0, kKvF16 = 1, kKvBF16 = 2, kKvQ8 = 3, kKvQ4 = 4 };
 enum RopeKind : int32_t { kRopeNorm = 1, kRopeNeox = 2 };
@@ -33,9 +34,19 @@ struct TensorView {
     size_t row_bytes;
 };
 
-// Activations of up to 8 tokens, interleaved: data[block][4-channel group][token][4]; meta per block holds
-// d[tokens], d * sum[tokens] as floats, then -8 * sum[tokens], -128 * sum[tokens] as int32. For formats with a scale
-// per 16 channels, `halves` per block: -128 * sum[tokens] of either half as int32, then d * sum[tokens] of either half.
+// How a product rounds its activations: not at all, or to int8 with a scale per kBlock or per kSuper channels.
+enum Rounding : int32_t { kNotRounded = 0, kPerBlock = 1, kPerSuper = 2 };
+constexpr Rounding kRoundings[] = {kPerBlock, kPerSuper};
+
+// Words of 4 bytes that a superblock's meta holds for each token, and where: the scale, int32 -128 * sum of every 32 and of
+// every 16 channels, int16 pairs of the sums of 32 and of 16: of four neighbours a, b, c, d the pairs (a, c), (b, d).
+enum SuperWord { kSuperScale = 0, kSuperOffsets = 1, kSuperHalfOffsets = 9, kSuperPairs = 25, kSuperHalfPairs = 29,
+                 kSuperWords = 37 };
+
+// Activations of up to 8 tokens, interleaved: data[block][4-channel group][token][4]. Rounded per block, meta of a block is
+// d[tokens], d * sum[tokens] as floats, then -8 * sum[tokens], -128 * sum[tokens] as int32; for formats with a scale
+// per 16 channels `halves` of a block are -128 * sum[tokens] of either half as int32. Rounded per superblock, meta
+// of a superblock is [kSuperWords][tokens].
 struct QuantGroup {
     int8_t* data;
     float* meta;
@@ -43,11 +54,17 @@ struct QuantGroup {
     int tokens;
 };
 
+// Words of meta, and of halves, of one token.
+constexpr size_t meta_words(Rounding rounding, size_t cols) {
+    return rounding == kPerSuper ? cols / kSuper * kSuperWords : cols / kBlock * 4;
+}
+constexpr size_t half_words(size_t cols) { return cols / kBlock * 2; }
+
 struct LinearArgs {
     TensorView weight;
     const float* src;        // [rows, src_stride], used by float weights
     size_t src_stride;
-    const int8_t* quant;     // groups one after the other, used by quantised weights
+    const int8_t* quant;     // groups one after the other, rounded as the weight wants it
     const float* quant_meta;
     const float* quant_halves;
     float* out;

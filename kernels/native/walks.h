@@ -11,8 +11,29 @@ constexpr int kByteZero = kInt8 == kSigned ? 0 : 128;
 struct Block {
     vi w[8];
     vf d, m;
-    vf d2, m2;  // of the second half, where a format has a scale per 16 channels
+    vf d2;      // of the second half, where a format has a scale per 16 channels
+    vi scale;   // in a superblock, instead of d
 };
+
+// Half of a block of a superblock where scales hold for 16 channels.
+struct HalfBlock {
+    vi w[4];
+    vi scale;
+};
+
+// What a walk says of a superblock when all its blocks were given. Pairs: of the minima, or of the scales where bytes count
+// from kZero.
+struct Super {
+    vf d, m;
+    vi pairs[8];
+};
+
+// Pairs of int16 of the bytes of four dwords each, from `zero` on: bytes 0 and 2, 1 and 3.
+PK_INLINE void byte_pairs(vi four, int zero, vi pairs[2]) {
+    const vi byte = iset(0x00ff00ff), from = iset(zero * 0x00010001);
+    pairs[0] = isub16(iand(four, byte), from);
+    pairs[1] = isub16(iand(ishr(four, 8), byte), from);
+}
 
 // Low half of each dword is d, high half m.
 PK_INLINE void split_scales(vi pair, Block& block) {
@@ -20,9 +41,9 @@ PK_INLINE void split_scales(vi pair, Block& block) {
     block.m = ihalf_floats(ishr(pair, 16));
 }
 
-// Byte i of every dword as a float.
-PK_INLINE vf byte_float(vi v, int i) { return ifloat(iand(ishr(v, 8 * i), iset(255))); }
-PK_INLINE vf signed_byte_float(vi v, int i) { return ifloat(isar(ishl(v, 24 - 8 * i), 24)); }
+// Byte i of every dword.
+PK_INLINE vi byte_of(vi v, int i) { return iand(ishr(v, 8 * i), iset(255)); }
+PK_INLINE vi signed_byte_of(vi v, int i) { return isar(ishl(v, 24 - 8 * i), 24); }
 
 // A 4-bit table as the bytes of a tile.
 PK_INLINE vi byte_table(const int8_t* values) { return iadd8(irepeat16(values), iset8(kByteZero)); }
@@ -35,6 +56,7 @@ PK_INLINE void look_up_nibbles(vi table, const vi packed[4], vi w[8]) {
 
 struct WalkQ4_0 {
     static constexpr ByteKind kKind = kUnsignedMinus8;
+    static constexpr bool kSuperblocks = false;
     static constexpr bool kHalves = false;
     static constexpr int kMost = 15;
     static constexpr int kBytes = 18;
@@ -53,6 +75,7 @@ struct WalkQ4_0 {
 
 struct WalkQ4_1 {
     static constexpr ByteKind kKind = kUnsignedMin;
+    static constexpr bool kSuperblocks = false;
     static constexpr bool kHalves = false;
     static constexpr int kMost = 15;
     static constexpr int kBytes = 20;
@@ -93,6 +116,7 @@ struct WalkQ4_1 {
 
 struct WalkQ8_0 {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kSuperblocks = false;
     static constexpr bool kHalves = false;
     static constexpr int kMost = 128;
     static constexpr int kBytes = 34;
@@ -119,6 +143,7 @@ PK_INLINE vi fifth_bits(vi bits, int j) {
 
 struct WalkQ5_0 {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kSuperblocks = false;
     static constexpr bool kHalves = false;
     static constexpr int kMost = kByteZero + 16;
     static constexpr int kBytes = 22;
@@ -141,6 +166,7 @@ struct WalkQ5_0 {
 
 struct WalkQ5_1 {
     static constexpr ByteKind kKind = kUnsignedMin;
+    static constexpr bool kSuperblocks = false;
     static constexpr bool kHalves = false;
     static constexpr int kMost = 31;
     static constexpr int kBytes = 24;
@@ -162,6 +188,7 @@ struct WalkQ5_1 {
 
 struct WalkIQ4_NL {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kSuperblocks = false;
     static constexpr bool kHalves = false;
     static constexpr int kMost = 128;
     static constexpr int kBytes = 18;
@@ -181,6 +208,7 @@ struct WalkIQ4_NL {
 
 struct WalkMXFP4 {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kSuperblocks = false;
     static constexpr bool kHalves = false;
     static constexpr int kMost = kByteZero + 12;
     static constexpr int kBytes = 17;
@@ -205,6 +233,7 @@ struct WalkMXFP4 {
 
 struct WalkNVFP4 {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kSuperblocks = false;
     static constexpr bool kHalves = true;
     static constexpr int kZero = 16;
     static constexpr int kMost = 28;

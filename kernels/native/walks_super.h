@@ -5,27 +5,25 @@
 PK_BEGIN
 // The 6-bit scales and minima of Q4_K and Q5_K, 4 to a vector.
 struct SixBits {
-    vf d, m;
-    vi scales[2], minima[2];
+    vi scales[2];
+    Super super;
     PK_INLINE_MEMBER void load(const Strip& s, size_t at) {
         vi head[4];
         load_dwords(s, at, head);
         const vi six = iset8(63), four = iset8(15), top = iset8(0x30);
-        d = ihalf_floats(head[0]);
-        m = vsub(vzero(), ihalf_floats(ishr(head[0], 16)));
+        super.d = ihalf_floats(head[0]);
+        super.m = vsub(vzero(), ihalf_floats(ishr(head[0], 16)));
         scales[0] = iand(head[1], six);
-        minima[0] = iand(head[2], six);
         scales[1] = ior(iand(head[3], four), iand(ishr(head[1], 2), top));
-        minima[1] = ior(high_nibbles(head[3]), iand(ishr(head[2], 2), top));
+        byte_pairs(iand(head[2], six), 0, super.pairs);
+        byte_pairs(ior(high_nibbles(head[3]), iand(ishr(head[2], 2), top)), 0, super.pairs + 2);
     }
-    PK_INLINE_MEMBER void give(int i, Block& block) const {
-        block.d = vmul(d, byte_float(scales[i / 4], i % 4));
-        block.m = vmul(m, byte_float(minima[i / 4], i % 4));
-    }
+    PK_INLINE_MEMBER void give(int i, Block& block) const { block.scale = byte_of(scales[i / 4], i % 4); }
 };
 
 struct WalkQ4_K {
     static constexpr ByteKind kKind = kUnsignedMin;
+    static constexpr bool kSuperblocks = true;
     static constexpr bool kHalves = false;
     static constexpr int kMost = 15;
     static constexpr int kBytes = 18;
@@ -47,12 +45,14 @@ struct WalkQ4_K {
                 six.give(2 * pair + 1, block);
                 sink.take(b + 2 * pair + 1, block);
             }
+            sink.close(b / 8, six.super);
         }
     }
 };
 
 struct WalkQ5_K {
     static constexpr ByteKind kKind = kUnsignedMin;
+    static constexpr bool kSuperblocks = true;
     static constexpr bool kHalves = false;
     static constexpr int kMost = 31;
     static constexpr int kBytes = 22;
@@ -81,12 +81,14 @@ struct WalkQ5_K {
                 six.give(2 * pair + 1, block);
                 sink.take(b + 2 * pair + 1, block);
             }
+            sink.close(b / 8, six.super);
         }
     }
 };
 
 struct WalkQ6_K {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kSuperblocks = true;
     static constexpr bool kHalves = true;
     static constexpr int kMost = 63;
     static constexpr int kZero = 32;
@@ -100,51 +102,47 @@ struct WalkQ6_K {
         else return ishr(high, 2);
     }
     template <int K, class Sink>
-    PK_INLINE void give(const vi packed[8], const vi high[8], int b, Block& block, Sink& sink) {
+    PK_INLINE void give(const vi packed[4], const vi high[4], vi scale, int b, int half, Sink& sink) {
         const vi two = iset8(0x30);
-        for (int j = 0; j < 8; j++) {
+        HalfBlock block;
+        block.scale = scale;
+        for (int j = 0; j < 4; j++) {
             const vi low = K < 2 ? low_nibbles(packed[j]) : high_nibbles(packed[j]);
             block.w[j] = ior(low, iand(top_bits<K>(high[j]), two));
         }
-        sink.take(b, block);
+        sink.take_half(b, half, block);
     }
     template <class Sink>
     PK_INLINE void walk(const Strip& s, int blocks, Sink& sink) {
         for (int b = 0; b < blocks; b += 8) {
             const size_t at = (size_t)kSuperblock * (b / 8);
-            const vf d = load_halves(s, at + 208);
+            Super super;
+            super.d = load_halves(s, at + 208);
             vi scales[4];
             load_dwords(s, at + 192, scales);
-#pragma GCC unroll 2
-            for (int half = 0; half < 2; half++) {
-                vi high[8], first[8], second[8];
-                for (int i = 0; i < 2; i++) {
-                    load_dwords(s, at + 128 + 32 * half + 16 * i, high + 4 * i);
-                    load_dwords(s, at + 64 * half + 16 * i, first + 4 * i);
-                    load_dwords(s, at + 64 * half + 32 + 16 * i, second + 4 * i);
-                }
-                const auto scaled = [&](int k) {
-                    Block block;
-                    const vi four = scales[2 * half + k / 2];
-                    block.d = vmul(d, signed_byte_float(four, 2 * (k % 2)));
-                    block.d2 = vmul(d, signed_byte_float(four, 2 * (k % 2) + 1));
-                    return block;
-                };
-                Block block = scaled(0);
-                give<0>(first, high, b + 4 * half, block, sink);
-                block = scaled(1);
-                give<1>(second, high, b + 4 * half + 1, block, sink);
-                block = scaled(2);
-                give<2>(first, high, b + 4 * half + 2, block, sink);
-                block = scaled(3);
-                give<3>(second, high, b + 4 * half + 3, block, sink);
+#pragma GCC unroll 1
+            for (int four = 0; four < 2; four++) {
+                const vi low = scales[2 * four], top = scales[2 * four + 1];
+                each<2>(PK_EACH(half) {
+                    vi high[4], first[4], second[4];
+                    load_dwords(s, at + 128 + 32 * four + 16 * half, high);
+                    load_dwords(s, at + 64 * four + 16 * half, first);
+                    load_dwords(s, at + 64 * four + 32 + 16 * half, second);
+                    give<0>(first, high, signed_byte_of(low, half), b + 4 * four, half, sink);
+                    give<1>(second, high, signed_byte_of(low, 2 + half), b + 4 * four + 1, half, sink);
+                    give<2>(first, high, signed_byte_of(top, half), b + 4 * four + 2, half, sink);
+                    give<3>(second, high, signed_byte_of(top, 2 + half), b + 4 * four + 3, half, sink);
+                });
             }
+            for (int i = 0; i < 4; i++) byte_pairs(ixor(scales[i], iset8(0x80)), 128, super.pairs + 2 * i);
+            sink.close(b / 8, super);
         }
     }
 };
 
 struct WalkQ3_K {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kSuperblocks = true;
     static constexpr bool kHalves = true;
     static constexpr int kMost = 7;
     static constexpr int kZero = 4;
@@ -166,43 +164,42 @@ struct WalkQ3_K {
     }
     template <class Sink>
     PK_INLINE void walk(const Strip& s, int blocks, Sink& sink) {
-        const vf offset = vset(32.0f);
+        const vi offset = iset(32);
         for (int b = 0; b < blocks; b += 8) {
             const size_t at = (size_t)kSuperblock * (b / 8);
-            vi scales[4], high[8];
-            const vf d = load_scales(s, at, scales);
-            load_dwords(s, at, high);
-            load_dwords(s, at + 16, high + 4);
+            vi scales[4];
+            Super super;
+            super.d = load_scales(s, at, scales);
+#pragma GCC unroll 1
             for (int half = 0; half < 2; half++) {
-                vi packed[8];
-                load_dwords(s, at + 32 + 32 * half, packed);
-                load_dwords(s, at + 48 + 32 * half, packed + 4);
-                for (int k = 0; k < 4; k++) {
-                    const int group = 4 * half + k;
-                    Block block;
-                    for (int j = 0; j < 8; j++) {
-                        const vi two = iand(ishr(packed[j], 2 * k), iset8(3));
-                        const vi moved = ishl(ishr(high[j], group), 2);
-                        const vi third = iand(moved, iset8(4));
-                        block.w[j] = ior(two, third);
-                    }
-                    const vi four = scales[group / 2];
-                    block.d = vmul(d, vsub(byte_float(four, 2 * (group % 2)), offset));
-                    block.d2 = vmul(d, vsub(byte_float(four, 2 * (group % 2) + 1), offset));
-                    sink.take(b + group, block);
-                }
+                vi high[4];
+                load_dwords(s, at + 16 * half, high);
+                each<2>(PK_EACH(four) {
+                    vi packed[4];
+                    load_dwords(s, at + 32 + 32 * four + 16 * half, packed);
+                    each<4>(PK_EACH(k) {
+                        constexpr int group = 4 * four + k;
+                        HalfBlock block;
+                        for (int j = 0; j < 4; j++) {
+                            const vi two = iand(ishr(packed[j], 2 * k), iset8(3));
+                            const vi moved = ishl(ishr(high[j], group), 2);
+                            block.w[j] = ior(two, iand(moved, iset8(4)));
+                        }
+                        block.scale = isub(byte_of(scales[group / 2], 2 * (group % 2) + half), offset);
+                        sink.take_half(b + group, half, block);
+                    });
+                });
             }
+            for (int i = 0; i < 4; i++) byte_pairs(scales[i], 32, super.pairs + 2 * i);
+            sink.close(b / 8, super);
         }
     }
 };
 
 // Two bits of every byte; all lowest pairs of 32 bytes are 32 channels, then the next ones.
-PK_INLINE void two_bits_of(const vi packed[8], int pair, vi w[8]) {
-    for (int j = 0; j < 8; j++) w[j] = iand(ishr(packed[j], 2 * pair), iset8(3));
-}
-
 struct WalkQ2_K {
     static constexpr ByteKind kKind = kUnsignedMin;
+    static constexpr bool kSuperblocks = true;
     static constexpr bool kHalves = true;
     static constexpr int kZero = 0;
     static constexpr int kMost = 3;
@@ -215,29 +212,30 @@ struct WalkQ2_K {
             vi factors[4], head[4];
             load_dwords(s, at, factors);
             load_dwords(s, at + 68, head);
-            const vf d = ihalf_floats(head[3]), minimum = vsub(vzero(), ihalf_floats(ishr(head[3], 16)));
-            for (int half = 0; half < 2; half++) {
-                vi packed[8];
-                load_dwords(s, at + 16 + 32 * half, packed);
-                load_dwords(s, at + 32 + 32 * half, packed + 4);
-                for (int k = 0; k < 4; k++) {
-                    const vi four = factors[2 * half + k / 2], scales = low_nibbles(four), minima = high_nibbles(four);
-                    const int byte = 2 * (k % 2);
-                    Block block;
-                    two_bits_of(packed, k, block.w);
-                    block.d = vmul(d, byte_float(scales, byte));
-                    block.d2 = vmul(d, byte_float(scales, byte + 1));
-                    block.m = vmul(minimum, byte_float(minima, byte));
-                    block.m2 = vmul(minimum, byte_float(minima, byte + 1));
-                    sink.take(b + 4 * half + k, block);
-                }
-            }
+            Super super;
+            super.d = ihalf_floats(head[3]);
+            super.m = vsub(vzero(), ihalf_floats(ishr(head[3], 16)));
+            for (int i = 0; i < 4; i++) byte_pairs(high_nibbles(factors[i]), 0, super.pairs + 2 * i);
+#pragma GCC unroll 1
+            for (int four = 0; four < 2; four++)
+                each<2>(PK_EACH(half) {
+                    vi packed[4];
+                    load_dwords(s, at + 16 + 32 * four + 16 * half, packed);
+                    each<4>(PK_EACH(k) {
+                        HalfBlock block;
+                        for (int j = 0; j < 4; j++) block.w[j] = iand(ishr(packed[j], 2 * k), iset8(3));
+                        block.scale = byte_of(low_nibbles(factors[2 * four + k / 2]), 2 * (k % 2) + half);
+                        sink.take_half(b + 4 * four + k, half, block);
+                    });
+                });
+            sink.close(b / 8, super);
         }
     }
 };
 
 struct WalkTQ2_0 {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kSuperblocks = true;
     static constexpr bool kHalves = false;
     static constexpr int kMost = kByteZero + 2;
     static constexpr int kBytes = 9; 
@@ -246,24 +244,28 @@ struct WalkTQ2_0 {
     PK_INLINE void walk(const Strip& s, int blocks, Sink& sink) {
         for (int b = 0; b < blocks; b += 8) {
             const size_t at = (size_t)kSuperblock * (b / 8);
+            Super super;
+            super.d = load_halves(s, at + 64);
             Block block;
-            block.d = load_halves(s, at + 64);
+            block.scale = iset(1);
             for (int half = 0; half < 2; half++) {
                 vi packed[8];
                 load_dwords(s, at + 32 * half, packed);
                 load_dwords(s, at + 16 + 32 * half, packed + 4);
                 for (int k = 0; k < 4; k++) {
-                    two_bits_of(packed, k, block.w);
-                    for (int j = 0; j < 8; j++) block.w[j] = iadd8(block.w[j], iset8(kByteZero - 1));
+                    for (int j = 0; j < 8; j++)
+                        block.w[j] = iadd8(iand(ishr(packed[j], 2 * k), iset8(3)), iset8(kByteZero - 1));
                     sink.take(b + 4 * half + k, block);
                 }
             }
+            sink.close(b / 8, super);
         }
     }
 };
 
 struct WalkIQ4_XS {
     static constexpr ByteKind kKind = kInt8;
+    static constexpr bool kSuperblocks = true;
     static constexpr bool kHalves = false;
     static constexpr int kMost = 128;
     static constexpr int kBytes = 17;
@@ -274,7 +276,8 @@ struct WalkIQ4_XS {
             const size_t at = (size_t)kBytes * b;
             vi head[4];
             load_dwords(s, at, head);
-            const vf d = ihalf_floats(head[0]);
+            Super super;
+            super.d = ihalf_floats(head[0]);
             for (int i = 0; i < 8; i++) {
                 vi packed[4];
                 load_dwords(s, at + 8 + 16 * i, packed);
@@ -282,10 +285,10 @@ struct WalkIQ4_XS {
                 look_up_nibbles(table, packed, block.w);
                 const vi low = iand(ishr(head[1], 4 * i), four);
                 const vi high = iand(ishr(head[0], 16 + 2 * i), two);
-                const vi step = isub(ior(low, ishl(high, 4)), iset(32));
-                block.d = vmul(d, ifloat(step));
+                block.scale = isub(ior(low, ishl(high, 4)), iset(32));
                 sink.take(b + i, block);
             }
+            sink.close(b / 8, super);
         }
     }
 };

@@ -8,7 +8,8 @@
 
 #define PK_DECLARE(level)                                                                                  \
     namespace pk { namespace level {                                                                       \
-    void quantise(const float* src, size_t stride, int cols, QuantGroup);                                  \
+    Rounding rounding(int ggml_type);                                                                      \
+    void round_activations(Rounding, const float* src, size_t stride, int cols, QuantGroup);               \
     size_t quant_scratch(int cols);                                                                        \
     void linear_quant_strips(const LinearArgs&, int first, int count, uint8_t* scratch);                   \
     } }
@@ -48,7 +49,8 @@ std::vector<uint8_t> weights(const Type& type, int rows, int cols) {
 }
 
 struct Level {
-    decltype(&pk::PK_ONE::quantise) quantise;
+    decltype(&pk::PK_ONE::rounding) rounding;
+    decltype(&pk::PK_ONE::round_activations) round;
     decltype(&pk::PK_ONE::quant_scratch) scratch;
     decltype(&pk::PK_ONE::linear_quant_strips) strips;
 };
@@ -59,10 +61,12 @@ std::vector<float> product(const Level& level, const Type& type, const std::vect
     state = 7;
     for (float& value : x) value = static_cast<float>(static_cast<int>(next() % 2001) - 1000) * 1e-3f;
     std::vector<int8_t> data(x.size());
-    std::vector<float> meta(x.size() / 8), halves(x.size() / 8);
+    const pk::Rounding way = level.rounding(type.number);
+    const size_t words = pk::meta_words(way, cols), half_words = pk::half_words(cols);
+    std::vector<float> meta(words * tokens), halves(half_words * tokens);
     for (int t = 0; t < tokens; t += pk::kGroupTokens) {
         const size_t at = static_cast<size_t>(t) * cols;
-        level.quantise(&x[at], cols, cols, {&data[at], &meta[at / 8], &halves[at / 8], std::min(8, tokens - t)});
+        level.round(way, &x[at], cols, cols, {&data[at], &meta[words * t], &halves[half_words * t], std::min(8, tokens - t)});
     }
     const pk::TensorView view = {raw.data(), type.number, rows, cols, static_cast<size_t>(cols) / type.elements * type.bytes};
     const pk::LinearArgs args = {view, x.data(), static_cast<size_t>(cols), data.data(), meta.data(), halves.data(),
@@ -75,8 +79,8 @@ std::vector<float> product(const Level& level, const Type& type, const std::vect
 }  // namespace
 
 int main() {
-    const Level one = {pk::PK_ONE::quantise, pk::PK_ONE::quant_scratch, pk::PK_ONE::linear_quant_strips};
-    const Level other = {pk::PK_OTHER::quantise, pk::PK_OTHER::quant_scratch, pk::PK_OTHER::linear_quant_strips};
+    const Level one = {pk::PK_ONE::rounding, pk::PK_ONE::round_activations, pk::PK_ONE::quant_scratch, pk::PK_ONE::linear_quant_strips};
+    const Level other = {pk::PK_OTHER::rounding, pk::PK_OTHER::round_activations, pk::PK_OTHER::quant_scratch, pk::PK_OTHER::linear_quant_strips};
     int different = 0;
     for (const Type& type : kTypes)
         for (int tokens : {1, 3, 8, 21}) {

@@ -9,10 +9,12 @@ import torch
 from kernels.experts.cpu import ExpertWeights, experts
 from kernels.experts.reference import ExpertTensors
 from kernels.experts.reference import experts as reference
+from kernels.gated.cpu import gated
+from kernels.linear.cpu import linear
 from kernels.native_program import NativeProgram
 from kernels.program import Activation, Experts, Linear, Program, Route, TensorRef
 from kernels.single import How, Weight, rows_batch
-from tests.kernels.weights import QUANTISED, SOME, TYPES, make, whole_columns
+from tests.kernels.weights import QUANTISED, SOME, TYPES, make, rounded_over, whole_columns
 
 COUNT = 7
 
@@ -39,7 +41,7 @@ def build(
     gate, gates = several(name, width, channels, 10)
     up, ups = several(name, width, channels, 30)
     back, backs = several(down, out, width, 50)
-    rounded = (name in QUANTISED, down in QUANTISED)
+    rounded = (rounded_over(name), rounded_over(down))
     if not biases:
         return ExpertWeights(gate, up, back), ExpertTensors(gates, ups, backs, rounded=rounded)
     extra = [normal(COUNT, n, seed=n) for n in (width, width + 1, out)]
@@ -73,6 +75,28 @@ def test_biases_activations_and_mixed_types(isa: str, name: str, down: str, acti
     got = experts(x, ids, shares, weights, activation, before, 0.5, How(1, isa))
     exact = 1e-3 if activation == "gelu_tanh" else 1e-5  # GELU goes in 16-bit steps
     assert np.abs(got - wanted).max() <= (4e-3 if down in QUANTISED else exact) * np.abs(wanted).max()
+
+
+def test_experts_and_matrices_that_round_their_source_differently(isa: str) -> None:
+    """Against the products of each expert one by one."""
+    kinds = (("Q4_K", "Q8_0"), ("Q5_1", "Q3_K", "F32"), ("Q6_K", "NVFP4"))
+    made = [
+        [make(kind[e % len(kind)], *shape, 90 + 10 * part + e)[0] for e in range(COUNT)]
+        for part, (kind, shape) in enumerate(zip(kinds, ((256, 512), (256, 512), (37, 256)), strict=True))
+    ]
+    weights, x = ExpertWeights(*made), normal(23, 512) * 0.1
+    ids, shares = chosen(23, 3)
+    wanted = np.zeros((23, 37), np.float32)
+    for row, used, share in zip(range(23), ids, shares, strict=True):
+        for e, part in zip(used, share, strict=True):
+            gate, up = (linear(x[row : row + 1], kind[e], how=How(isa=isa)) for kind in (weights.gate, weights.up))
+            opened = gated(gate, up, "silu", How(isa=isa))
+            wanted[row] += part * linear(opened, weights.down[e], how=How(isa=isa))[0]
+    for threads in (1, 2):
+        got = experts(x, ids, shares, weights, how=How(threads, isa))
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+    alone = [experts(x[i : i + 1], ids[i : i + 1], shares[i : i + 1], weights, how=How(1, isa)) for i in range(23)]
+    assert np.array_equal(got, np.concatenate(alone))
 
 
 @pytest.mark.parametrize("name", ["NVFP4", "F32"])

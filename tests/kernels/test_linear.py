@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,14 +9,22 @@ import torch
 from kernels.linear.cpu import linear
 from kernels.linear.reference import linear as reference
 from kernels.linear.reference import round_activations
-from kernels.single import How
-from tests.kernels.weights import FLOATS, QUANTISED, SOME, TYPES, make, whole_columns
+from kernels.native_program import NativeProgram
+from kernels.program import Linear, Program
+from kernels.single import How, Weight, rows_batch
+from tests.kernels.weights import FLOATS, QUANTISED, SOME, TYPES, make, rounded_over, whole_columns
 
 
 def activations(rows: int, cols: int, seed: int = 1) -> np.ndarray:
     x = np.random.default_rng(seed).standard_normal((rows, cols)).astype(np.float32)
     x[:, ::7] *= 12
     return x
+
+
+def seen_by(name: str, x: np.ndarray) -> torch.Tensor:
+    """x as products with this type see it."""
+    over = rounded_over(name)
+    return round_activations(torch.from_numpy(x), over) if over else torch.from_numpy(x)
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -25,8 +35,7 @@ def test_matches_reference(isa: str, name: str, tokens: int, rows: int, cols: in
     cols = whole_columns(name, cols)
     weight, values = make(name, rows, cols)
     x = activations(tokens, cols)
-    seen = round_activations(torch.from_numpy(x)) if name in QUANTISED else torch.from_numpy(x)
-    wanted = reference(seen, torch.from_numpy(values)).numpy()
+    wanted = reference(seen_by(name, x), torch.from_numpy(values)).numpy()
     got = linear(x, weight, how=How(isa=isa))
     assert np.abs(got - wanted).max() <= 2e-6 * np.abs(wanted).max() * cols**0.5
 
@@ -40,12 +49,12 @@ def test_float_rows_of_any_width(isa: str, name: str, cols: int) -> None:
     np.testing.assert_allclose(linear(x, weight, how=How(isa=isa)), wanted, rtol=1e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", ["F32", "Q4_1"])
+@pytest.mark.parametrize("name", ["F32", "Q4_1", "Q5_K"])
 def test_bias_scale_and_accumulation(isa: str, name: str) -> None:
-    weight, values = make(name, 33, 64)
-    x, bias, before = activations(5, 64), activations(1, 33)[0], activations(5, 33, 2)
-    seen = round_activations(torch.from_numpy(x)) if name in QUANTISED else torch.from_numpy(x)
-    wanted = before + reference(seen, torch.from_numpy(values), torch.from_numpy(bias), 0.25).numpy()
+    cols = whole_columns(name, 64)
+    weight, values = make(name, 33, cols)
+    x, bias, before = activations(5, cols), activations(1, 33)[0], activations(5, 33, 2)
+    wanted = before + reference(seen_by(name, x), torch.from_numpy(values), torch.from_numpy(bias), 0.25).numpy()
     got = linear(x, weight, bias, before, 0.25, How(isa=isa))
     np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
 
@@ -61,6 +70,25 @@ def test_a_row_does_not_depend_on_its_batch(isa: str, name: str) -> None:
     for size in (2, 5, 8, 13, 24) if name in SOME else (3, 7):
         parts = [linear(x[i : i + size], weight, how=How(threads=2, isa=isa)) for i in range(0, len(x), size)]
         assert np.array_equal(together, np.concatenate(parts)), size
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_neighbours_that_round_their_source_differently(isa: str, threads: int) -> None:
+    """Each product is that of its weight alone, also once the source has changed."""
+    names = ("Q4_K", "Q5_0", "Q6_K", "NVFP4", "F32")
+    weights = [make(name, 35, 512, seed)[0] for seed, name in enumerate(names)]
+    weights.append(Weight.f32(activations(512, 35, 9)))
+    products = [Linear(1 + i, 0, i) for i in range(5)]
+    ops = (*products, Linear(0, 1, 5, accumulate=True), *(replace(op, out=op.out + 5) for op in reversed(products)))
+    widths = (512, *[35] * 10)
+    program = Program(widths, tuple(w.ref() for w in weights), (), 64, (), ops, 1, 512)
+    native = NativeProgram(program, threads, isa)
+    for tokens in (1, 11, 8):
+        x = activations(tokens, 512)
+        got = native.run_on(rows_batch(tokens), {0: x.copy()}, range(11), poison=True)
+        for i, weight in enumerate(weights[:5]):
+            assert np.array_equal(got[1 + i], linear(x, weight, how=How(isa=isa))), (tokens, names[i])
+            assert np.array_equal(got[6 + i], linear(got[0], weight, how=How(isa=isa))), (tokens, names[i])
 
 
 @pytest.mark.parametrize("name", QUANTISED)

@@ -47,15 +47,24 @@ def latent_layer(kv_type: str, channels: int) -> KvLayerLayout:
     return layout(1, channels, 0, kv_type, kv_type, PAGE)
 
 
-def build(tokens: int, name: str, kv_type: str, transposed: bool, isa: str, rope: int = ROPE) -> Case:
-    layer = latent_layer(kv_type, LORA + rope)
+def build(
+    tokens: int,
+    name: str,
+    kv_type: str,
+    transposed: bool,
+    isa: str,
+    rope: int = ROPE,
+    lora: int = LORA,
+    v_name: str | None = None,
+) -> Case:
+    layer = latent_layer(kv_type, lora + rope)
     pages = Pages.make(layer, PAGE, 1, tokens)
-    program = Program((LORA + rope,), (), (layer,), PAGE, (), (KvWrite(0, -1, 0),), 1, LORA + rope)
-    rows = normal(tokens, LORA + rope, seed=1)
+    program = Program((lora + rope,), (), (layer,), PAGE, (), (KvWrite(0, -1, 0),), 1, lora + rope)
+    rows = normal(tokens, lora + rope, seed=1)
     NativeProgram(program, 1, isa).run_on(pages.batch([tokens], [0]), {0: rows}, [])
-    shape = (LORA, NOPE) if transposed else (NOPE, LORA)
+    shape = (lora, NOPE) if transposed else (NOPE, lora)
     keys = [make(name, *shape, seed=20 + h) for h in range(HEADS)]
-    values = [make(name, VALUE, LORA, seed=40 + h) for h in range(HEADS)]
+    values = [make(v_name or name, VALUE, lora, seed=40 + h) for h in range(HEADS)]
     k_values = torch.stack([torch.from_numpy(v.T.copy() if transposed else v) for _, v in keys])
     v_values = torch.stack([torch.from_numpy(v) for _, v in values])
     return Case(pages, [w for w, _ in keys], [w for w, _ in values], k_values, v_values, transposed)
@@ -95,6 +104,19 @@ def test_a_row_depends_on_its_role_and_not_on_its_batch(isa: str, transposed: bo
     for first, count in [(0, 1), (511, 1), (512, 1), (63, 1), (1030, 7), (700, 333), (1089, 1), (60, 200)]:
         part = slice(first, first + count)
         assert np.array_equal(together[part], case.run(q[part], first, roles[part], How(2, isa))), (first, count)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_keys_and_values_that_round_the_latent_rows_differently(isa: str, transposed: bool) -> None:
+    case = build(90, "Q5_0", "f16", transposed, isa, lora=256, v_name="Q4_K")
+    q = normal(90, HEADS * (NOPE + ROPE), seed=5)
+    shaped = torch.from_numpy(q).reshape(90, HEADS, -1)
+    wanted = reference(shaped, case.stored(90), case.k_values, case.v_values, 0, 0.2).reshape(90, -1).numpy()
+    roles = np.arange(90) % 7 == 3
+    together = case.run(q, 0, roles, How(2, isa))
+    assert np.abs(together - wanted).max() <= 4e-2 * np.abs(wanted).max()
+    for part in (slice(0, 1), slice(33, 70), slice(87, 90)):
+        assert np.array_equal(together[part], case.run(q[part], part.start, roles[part], How(1, isa)))
 
 
 def test_latent_rows_as_q8(isa: str) -> None:

@@ -25,6 +25,13 @@ _SCALES = {
 }  # fmt: skip
 
 
+def rounded_over(name: str) -> int:
+    """Activation channels that share a scale beside this type; 0 beside floats."""
+    if name in FLOATS:
+        return 0
+    return 256 if GGML_BLOCKS[TYPES[name]][0] == 256 else 32
+
+
 def whole_columns(name: str, cols: int) -> int:
     """The least number of columns from `cols` on that this type can store."""
     elements = GGML_BLOCKS[TYPES[name]][0]
