@@ -257,6 +257,7 @@ class ChatController(QObject):
     def _give_back(self, conversation: ConversationId) -> None:
         live = self.live.end(conversation)
         self._stale.discard(conversation)
+        self.revising.not_asked(conversation)
         if self.screen.holds(conversation) and self.conversation is not None:
             question = live.question.text if live is not None and live.question is not None else ""
             self._rereading.again(conversation, question)

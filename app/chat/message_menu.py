@@ -24,6 +24,7 @@ class MessageActs:
     remove: Act
     remove_moving: Act
     bring_back: Act
+    undo: Act
     redo: Act
 
 
@@ -46,8 +47,9 @@ def message_menu(parent: QWidget, message: Message, acts: MessageActs, is_last: 
         moving.setEnabled(not is_last)
     menu.addSeparator()
     left = message.tokens.ids and not message.in_context
-    undo = "Bring back into the context" if left else "Undo the last edit or removal"
-    menu.addAction(undo, lambda: acts.bring_back(message))
+    if left:
+        menu.addAction("Bring back into the context", lambda: acts.bring_back(message))
+    menu.addAction("Undo the last edit or removal", lambda: acts.undo(message))
     menu.addAction("Redo", lambda: acts.redo(message))
     return menu
 

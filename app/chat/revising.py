@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPoint, Signal
 
@@ -11,13 +10,11 @@ from app.chat.message_menu import MessageActs, message_menu
 from app.chat.message_view import AnswerView, QuestionView
 from app.chat.panel import ChatPanel
 from app.core.errors import as_user_error
-from app.core.records import Conversation, Message
+from app.core.records import Conversation, Message, MessageId
+from app.core.revisions import Revised, put_aside_words
 from app.services import Services
 from app.widgets.format import about, count, plural
 from engine.messages import ConversationId
-
-if TYPE_CHECKING:
-    from app.core.revisions import Revised
 
 
 def revised_words(revised: Revised) -> str:
@@ -51,13 +48,15 @@ class Revising(QObject):
             self.trim,
             lambda message: self.remove(message, "recompute"),
             lambda message: self.remove(message, "shift"),
-            lambda _: self.bring_back(),
+            lambda message: self.bring_back(message.id),
+            lambda _: self.undo(),
             lambda _: self.redo(),
         )
         self._edited: set[ConversationId] = set()
         panel.transcript.menu_wanted.connect(self._menu)
         panel.transcript.bring_back.connect(self.bring_back)
         services.events.turn_done.connect(lambda event: self._asked_again(event.conversation))
+        services.events.turn_error.connect(lambda event: event.message and self._asked_again(event.conversation))
         panel.composer.editor.last_wanted.connect(self.edit_last)
 
     def edit_last(self) -> None:
@@ -75,7 +74,11 @@ class Revising(QObject):
     def _asked_again(self, conversation: ConversationId) -> None:
         shown = self._shown()
         if conversation in self._edited and shown is not None and shown.id == conversation:
-            self._services.toasts.offer_undo("What stood here before your edit is put aside.", self.bring_back)
+            self._services.toasts.offer_undo("What stood here before your edit is put aside.", self.undo)
+        self._edited.discard(conversation)
+
+    def not_asked(self, conversation: ConversationId) -> None:
+        """Nothing was sent: an edit has changed nothing."""
         self._edited.discard(conversation)
 
     def fork(self, message: Message) -> None:
@@ -89,7 +92,12 @@ class Revising(QObject):
         workspace = self._services.workspace
         self._do(lambda id: workspace.revisions.remove_turn(id, message.id, way), self._revised)
 
-    def bring_back(self) -> None:
+    def bring_back(self, message: MessageId | None = None) -> None:
+        """The turns that left the context with that message are wanted in it again; None: those that left last."""
+        workspace = self._services.workspace
+        self._do(lambda id: workspace.revisions.bring_back_turns(id, message), lambda _: self.reload.emit())
+
+    def undo(self) -> None:
         """The last edit, removal or other answer is taken back."""
         self._do(lambda id: self._services.workspace.revisions.undo_last(id), self._swapped)
 
@@ -99,8 +107,7 @@ class Revising(QObject):
     def _swapped(self, aside: int) -> None:
         self.reload.emit()
         if aside:
-            stood = "1 message that stood there is" if aside == 1 else f"{count(aside)} messages that stood there are"
-            self._services.toasts.say(f"{stood} put aside.", "Redo", self.redo)
+            self._services.toasts.say(f"{put_aside_words(aside)}.", "Redo", self.redo)
 
     def _revised(self, revised: Revised) -> None:
         self.reload.emit()

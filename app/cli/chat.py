@@ -12,6 +12,7 @@ from app.cli.session import Session, open_session
 from app.core.errors import UserError
 from app.core.naming import SHORT_ID, check_free
 from app.core.records import Conversation, Message
+from app.core.revisions import put_aside_words
 from app.core.steady import Unsteady
 
 if TYPE_CHECKING:
@@ -72,18 +73,18 @@ def _undo(session: Session, console: Console, options: Namespace) -> None:
     console.result({"conversation": conversation.id, "set_aside": gone})
     console.text("What was removed or replaced last is there again.")
     if gone:
-        console.text(f"{_those(gone)} put aside for it. Back again: pagekeep chat redo '{conversation.title}'")
+        console.text(f"{put_aside_words(gone)} for it.")
+    console.text(f"Back again: pagekeep chat redo '{conversation.title}'")
 
 
 def _redo(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
     gone = session.workspace.revisions.redo_last(conversation.id)
     console.result({"conversation": conversation.id, "set_aside": gone})
-    console.text(f"The last undo is undone. {_those(gone)} put aside for it: pagekeep chat undo '{conversation.title}'")
-
-
-def _those(messages: int) -> str:
-    return "1 message that stood there is" if messages == 1 else f"{messages:,} messages that stood there are"
+    console.text("The last undo is undone.")
+    if gone:
+        console.text(f"{put_aside_words(gone)} for it.")
+    console.text(f"Back again: pagekeep chat undo '{conversation.title}'")
 
 
 def _rename(session: Session, console: Console, options: Namespace) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.core import asides, cuts
+import sqlite_utils
+
+from app.core import asides, cuts, undoing
 from app.core.asides import Aside
 from app.core.cuts import Cut, CutId, Moved
 from app.core.database import MigratedDatabase
@@ -33,17 +35,40 @@ class CutStore:
         with self._database.transaction() as db:
             return cuts.undo(db, cut)
 
-    def latest(self, conversation: ConversationId) -> tuple[CutId, float] | None:
-        """The cut that can be undone, and when it was made."""
-        query = "SELECT id, made FROM cuts WHERE conversation = ? ORDER BY id DESC LIMIT 1"
-        with self._database.reading() as db:
-            row = db.execute(query, [conversation]).fetchone()
-            return None if row is None else (int(row[0]), float(row[1]))
+    def take_back_last(self, conversation: ConversationId, page_tokens: int) -> int:
+        """Undoes the change that was made last; returns how many messages went aside for it. Raises UserError."""
+        with self._database.transaction() as db:
+            last = undoing.last_change(db, conversation)
+            if last is None:
+                why = "Nothing was removed or edited here that is not there again."
+                raise UserError("Nothing can come back.", why, "Nothing has to be done.")
+            if isinstance(last, Aside):
+                return undoing.undo_aside(db, conversation, last, page_tokens)
+            undoing.undo_cut(db, last)
+            return 0
 
-    def latest_aside(self, conversation: ConversationId, undone: bool = False) -> Aside | None:
-        """What was set aside last and can come back. `undone`: by an undo."""
+    def take_back_cut(self, cut: CutId) -> None:
+        """Undoes that cut, be it the last change or not. Raises UserError where later changes rest on it."""
+        with self._database.transaction() as db:
+            undoing.check_apart(db, cut)
+            undoing.undo_cut(db, cut)
+
+    def take_back_aside(self, conversation: ConversationId, moment: float, page_tokens: int) -> int:
+        """As `bring_back`, with redo."""
+        with self._database.transaction() as db:
+            return undoing.undo_aside(db, conversation, _aside(db, conversation, moment), page_tokens)
+
+    def redo(self, conversation: ConversationId, page_tokens: int, movable: bool) -> int:
+        """See undoing.redo."""
+        with self._database.transaction() as db:
+            return undoing.redo(db, conversation, page_tokens, movable)
+
+    def holding(self, conversation: ConversationId, message: MessageId | None) -> CutId | None:
+        """The cut by which that message left the context, or the last one; None: there is none."""
+        query = "SELECT max(cut) FROM messages WHERE conversation = ? AND superseded IS NULL AND ifnull(id = ?, TRUE)"
         with self._database.reading() as db:
-            return asides.latest(db, conversation, undone)
+            (cut,) = db.execute(query, [conversation, message]).fetchone()
+            return None if cut is None else int(cut)
 
     def made_after(self, conversation: ConversationId, moment: float) -> bool:
         """Whether turns have left the context since then."""
@@ -84,8 +109,12 @@ class CutStore:
     def bring_back(self, conversation: ConversationId, moment: float, page_tokens: int) -> int:
         """Undoes `set_aside`. What was asked since goes aside in turn; returns how many messages."""
         with self._database.transaction() as db:
-            aside = asides.at(db, conversation, moment)
-            if aside is None:
-                why = "They are back already, or what they stood behind is not there."
-                raise UserError("The removed messages cannot come back.", why, "Undo the later changes first.")
-            return asides.swap_in(db, conversation, aside, page_tokens)
+            return asides.swap_in(db, conversation, _aside(db, conversation, moment), page_tokens)
+
+
+def _aside(db: sqlite_utils.Database, conversation: ConversationId, moment: float) -> Aside:
+    aside = asides.at(db, conversation, moment)
+    if aside is None:
+        why = "They are back already, or what they stood behind is not there."
+        raise UserError("The removed messages cannot come back.", why, "Undo the later changes first.")
+    return aside

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def _default() -> None:
-    """For those who do not choose."""
-
-
 class Shelves:
     """The library, opened again with the embedder once that is there; thread-safe.
 
@@ -35,7 +31,11 @@ class Shelves:
     """
 
     def __init__(
-        self, folder: Path, embedder_folder: Path, wait_for_vectors: bool, chosen: Callable[[], Path | None] = _default
+        self,
+        folder: Path,
+        embedder_folder: Path,
+        wait_for_vectors: bool,
+        chosen: Callable[[], Path | None] = lambda: None,
     ) -> None:
         self._folder = folder
         self._embedder_folder = embedder_folder

@@ -83,33 +83,31 @@ class Revisions:
         """Undoes `trim` or `remove_turn`; what was asked since a trim goes aside for it."""
         with self._at_rest(revised.conversation):
             if revised.aside is not None:
-                self._store().cuts.bring_back(revised.conversation, revised.aside, self._page_tokens())
+                self._store().cuts.take_back_aside(revised.conversation, revised.aside, self._page_tokens())
             if revised.cut is not None:
-                self._store().cuts.undo(revised.cut)
+                self._store().cuts.take_back_cut(revised.cut)
+
+    def bring_back_turns(self, conversation: ConversationId, message: MessageId | None = None) -> None:
+        """The turns that left the context together with that message are in it again; None: those that left last.
+        Raises UserError where later changes rest on their removal."""
+        with self._at_rest(conversation):
+            cut = self._store().cuts.holding(conversation, message)
+            if cut is None:
+                raise UserError("The turn is in the context.", "It has come back already.", "Nothing has to be done.")
+            self._store().cuts.take_back_cut(cut)
 
     def undo_last(self, conversation: ConversationId) -> int:
         """Takes back the last removal, edit or other answer. What was asked in its place goes aside, `redo_last` brings
         it back; returns how many messages that are."""
         with self._at_rest(conversation):
-            cuts = self._store().cuts
-            cut, aside = cuts.latest(conversation), cuts.latest_aside(conversation)
-            if aside is not None and (cut is None or aside.moment > cut[1]):
-                return cuts.bring_back(conversation, aside.moment, self._page_tokens())
-            if cut is None:
-                why = "Nothing was removed or edited here that is not there again."
-                raise UserError("Nothing can come back.", why, "Nothing has to be done.")
-            cuts.undo(cut[0])
-            return 0
+            return self._store().cuts.take_back_last(conversation, self._page_tokens())
 
     def redo_last(self, conversation: ConversationId) -> int:
-        """Brings back what the last undo has put aside, in place of what stands there now; nothing is lost."""
+        """Does again what the last undo took back, in place of what stands there now, as long as nothing else was
+        changed since; returns how many messages go aside for it."""
         with self._at_rest(conversation):
-            cuts = self._store().cuts
-            aside = cuts.latest_aside(conversation, undone=True)
-            if aside is None:
-                why = "No messages were put aside by an undo."
-                raise UserError("There is nothing to bring back.", why, "Nothing has to be done.")
-            return cuts.bring_back(conversation, aside.moment, self._page_tokens())
+            movable = self._has_model() and not self._engine().shift_refused()
+            return self._store().cuts.redo(conversation, self._page_tokens(), movable)
 
     def remove_turn(self, conversation: ConversationId, message: MessageId, way: HowMoved = "recompute") -> Revised:
         """Takes the turn of that message, question and answer, out of the context. The last turn is removed for good.
@@ -176,6 +174,12 @@ class Revisions:
     def _page_tokens(self) -> int:
         """Of the loaded model; without one no moved state can be kept, whatever is said here."""
         return self._gate.current().page_tokens if self._has_model() else 1
+
+
+def put_aside_words(messages: int) -> str:
+    """`1 message that stood there is put aside`."""
+    stood = "1 message that stood there is" if messages == 1 else f"{messages:,} messages that stood there are"
+    return f"{stood} put aside"
 
 
 def _place(messages: Sequence[Message], wanted: MessageId) -> int:

@@ -120,4 +120,18 @@ def _before(db: sqlite_utils.Database) -> None:
         db.execute(statement)
 
 
-MIGRATIONS = (_conversations, _search, _context, _lookups, _dates, _before)
+# What undos took back, for `redo` (see undoing.py): `standing` is the moment of the last change that stood then.
+_UNDONE = """
+CREATE TABLE undone (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation TEXT NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+    standing REAL NOT NULL, what TEXT NOT NULL
+)
+"""
+
+
+def _undone(db: sqlite_utils.Database) -> None:
+    db.execute(_UNDONE)
+
+
+MIGRATIONS = (_conversations, _search, _context, _lookups, _dates, _before, _undone)

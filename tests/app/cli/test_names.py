@@ -130,7 +130,7 @@ def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
     assert pagekeep("chat", "redo", "X", "--json").json["set_aside"] == 1
     with store_of(pagekeep) as store:
         assert [m.id for m in store.messages(talk)] == [asked[0].id, three.id]
-    assert "nothing to bring back" in pagekeep("chat", "redo", "X", "--json").error["what"]
+    assert "nothing to redo" in pagekeep("chat", "redo", "X", "--json").error["what"]
 
 
 def test_wide_numbers_of_a_plan_stay_apart(pagekeep) -> None:

@@ -1,0 +1,170 @@
+"""Undo and redo of changes to a history, without a model: each acts on the change it names, or says why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.conversations import ConversationStore
+from app.core.cuts import Cut
+from app.core.errors import UserError
+from app.core.gate import ModelGate
+from app.core.records import Message, MessageId
+from app.core.revisions import Revisions
+from engine.client import EngineClient
+from engine.messages import Tokens
+
+
+class Talk:
+    """A conversation of three turns. What a test calls an edit is what `TurnWork.edit` stores."""
+
+    def __init__(self, store: ConversationStore) -> None:
+        self.store, self.id = store, store.create().id
+        for text in ("one", "two", "three"):
+            self.ask(text)
+        engine = EngineClient(lambda event: None)  # without a model
+        self.revisions = Revisions(lambda: store, ModelGate(lambda: None), lambda: engine, dict)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.store.messages(self.id)
+
+    def ask(self, text: str) -> None:
+        first = 10 * len(self.store.messages(self.id))
+        for place, role in enumerate(("user", "assistant")):
+            tokens = Tokens.prompt(range(first + 10 * place, first + 10 * place + 10))
+            self.store.append(self.id, role, text if role == "user" else f"{text}!", tokens)
+
+    def edit(self, place: int, text: str) -> None:
+        gone = [message.id for message in self.messages[place:]]
+        self.store.cuts.set_aside(self.id, gone, 10 * place, 16)
+        self.ask(text)
+
+    def remove(self, place: int) -> MessageId:
+        message = self.messages[place].id
+        self.revisions.remove_turn(self.id, message)
+        return message
+
+    def texts(self) -> list[str]:
+        """The questions; in brackets those that have left the context."""
+        return [m.text if m.in_context else f"({m.text})" for m in self.messages if m.role == "user"]
+
+
+@pytest.fixture
+def talk(store: ConversationStore) -> Talk:
+    return Talk(store)
+
+
+def test_a_turn_comes_back_and_a_later_edit_stays(talk: Talk) -> None:
+    before = talk.messages
+    removed = talk.remove(0)
+    talk.edit(4, "another three")
+    talk.revisions.bring_back_turns(talk.id, removed)
+    assert talk.texts() == ["one", "two", "another three"]
+    assert talk.messages[:4] == before[:4]
+    with pytest.raises(UserError, match="in the context"):
+        talk.revisions.bring_back_turns(talk.id, removed)
+    talk.revisions.undo_last(talk.id)
+    assert talk.messages == before
+
+
+def test_the_turns_that_left_last_come_back_and_a_later_answer_stays(talk: Talk) -> None:
+    talk.remove(2)
+    talk.edit(5, "again")
+    talk.revisions.bring_back_turns(talk.id)
+    assert all(message.in_context for message in talk.messages)
+    assert talk.messages[-1].text == "again!"
+
+
+def test_a_turn_does_not_come_back_where_later_changes_rest_on_its_removal(talk: Talk) -> None:
+    removed = talk.remove(0)
+    talk.edit(2, "another two")  # the question that had taken the head over is aside
+    with pytest.raises(UserError, match="cannot come back yet"):
+        talk.revisions.bring_back_turns(talk.id, removed)
+    assert talk.texts() == ["(one)", "another two"]
+    talk.revisions.undo_last(talk.id)
+    talk.remove(2)  # another cut, which moves the same head on
+    with pytest.raises(UserError, match="cannot come back yet"):
+        talk.revisions.bring_back_turns(talk.id, removed)
+    assert talk.texts() == ["(one)", "(two)", "three"]
+    talk.revisions.undo_last(talk.id)
+    talk.revisions.bring_back_turns(talk.id, removed)
+    assert talk.texts() == ["one", "two", "three"]
+
+
+def test_a_turn_of_which_state_was_moved_waits_for_the_later_change(talk: Talk) -> None:
+    turns = talk.messages
+    talk.store.cuts.apply(talk.id, Cut(turns[0].id, turns[2].id, "shift"), 16)
+    talk.edit(4, "another three")
+    with pytest.raises(UserError, match="cannot come back yet"):
+        talk.revisions.bring_back_turns(talk.id, turns[0].id)
+    talk.revisions.undo_last(talk.id)
+    talk.revisions.bring_back_turns(talk.id, turns[0].id)
+    assert talk.messages == turns
+
+
+def test_turns_that_left_before_a_fork_say_why_they_stay(talk: Talk) -> None:
+    talk.remove(0)
+    fork = talk.store.fork(talk.id).id
+    with pytest.raises(UserError, match="cannot come back"):
+        talk.revisions.bring_back_turns(fork, talk.store.messages(fork)[0].id)
+
+
+def test_redo_does_the_last_undo_again_and_no_other(talk: Talk) -> None:
+    revisions = talk.revisions
+    talk.edit(4, "another three")
+    revisions.undo_last(talk.id)
+    talk.remove(0)
+    removed = talk.messages
+    with pytest.raises(UserError, match="nothing to redo"):
+        revisions.redo_last(talk.id)  # it would swap the old edit in
+    revisions.undo_last(talk.id)
+    assert talk.texts() == ["one", "two", "three"]
+    assert revisions.redo_last(talk.id) == 0
+    assert talk.texts() == ["(one)", "two", "three"]
+    assert [m.tokens for m in talk.messages] == [m.tokens for m in removed]
+    with pytest.raises(UserError, match="nothing to redo"):
+        revisions.redo_last(talk.id)
+    revisions.undo_last(talk.id)
+    assert talk.texts() == ["one", "two", "three"]
+
+
+def test_undos_are_redone_one_after_another(talk: Talk) -> None:
+    revisions, states = talk.revisions, [talk.texts()]
+    talk.edit(4, "another three")
+    states.append(talk.texts())
+    talk.remove(0)
+    states.append(talk.texts())
+    revisions.trim(talk.id, talk.messages[3].id)
+    states.append(talk.texts())
+    for _ in range(2):
+        for state in states[-2::-1]:
+            revisions.undo_last(talk.id)
+            assert talk.texts() == state
+        for state in states[1:]:
+            revisions.redo_last(talk.id)
+            assert talk.texts() == state
+    with pytest.raises(UserError, match="nothing to redo"):
+        revisions.redo_last(talk.id)
+
+
+def test_a_question_asked_after_an_undo_goes_aside_for_the_redo(talk: Talk) -> None:
+    talk.edit(4, "another three")
+    talk.revisions.undo_last(talk.id)
+    talk.ask("four")
+    assert talk.revisions.redo_last(talk.id) == 4
+    assert talk.texts() == ["one", "two", "another three"]
+    assert talk.revisions.undo_last(talk.id) == 2
+    assert talk.texts() == ["one", "two", "three", "four"]
+
+
+def test_a_removal_that_moved_state_is_redone_the_same_way_where_that_can_be(talk: Talk) -> None:
+    turns = talk.messages
+    talk.store.cuts.apply(talk.id, Cut(turns[0].id, turns[2].id, "shift"), 16)
+    moved = talk.store.cuts.moved(talk.id)
+    talk.revisions.undo_last(talk.id)
+    assert talk.store.cuts.redo(talk.id, 16, movable=True) == 0
+    assert talk.store.cuts.moved(talk.id) == moved
+    talk.revisions.undo_last(talk.id)
+    talk.revisions.redo_last(talk.id)  # no model is there to move anything
+    assert not talk.store.cuts.moved(talk.id).shifts
+    assert talk.texts() == ["(one)", "two", "three"]
