@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.admission import inserted
-from engine.loading import ModelHandle
+from engine.loading import ModelHandle, held_tokens
 from engine.messages import Cancel, Command, Event, Focus, Removal, Shift, StopDocument, Submit, Tokens
 from engine.overflow import Overflowing, OverflowOption, overflow_options, shift_refused
 from engine.service import Service
@@ -89,9 +89,10 @@ class EngineClient:
         if running is None:
             return ()
         info, settings = running.model.handle.info, running.settings
+        held = held_tokens(running.model.layout, settings)
         prompt = Overflowing(
             total, shared, turns, question, info.context, running.model.handle.spec.context, reserve,
-            running.rates.decode, info.kv_bytes_per_token, settings.ram_budget_bytes, info.load_ms / 1e3,
+            running.rates.decode, info.kv_bytes_per_token, held, info.load_ms / 1e3,
         )  # fmt: skip
         costs = running.rates.costs(running.depth_scale)
         return overflow_options(prompt, costs, running.model.handle.spec, settings.kv_type_k)

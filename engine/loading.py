@@ -118,13 +118,18 @@ def _context(spec: ModelSpec, layout: PageLayout, settings: EngineSettings) -> t
     return fitting, (text,)
 
 
+def held_tokens(layout: PageLayout, settings: EngineSettings) -> int:
+    """How many tokens of state the memory budget holds: whole pages."""
+    return settings.ram_budget_bytes // page_stride(layout.payload_bytes) * layout.page_tokens
+
+
 def within_budget(context: int, layout: PageLayout, settings: EngineSettings) -> int:
     """The context as far as the memory budget for state holds it: nothing could be computed or come back beyond.
 
     EngineError: not even one page.
     """
     size, budget = layout.payload_bytes, settings.ram_budget_bytes
-    held = budget // page_stride(size) * layout.page_tokens
+    held = held_tokens(layout, settings)
     if not held:
         raise EngineError(
             "The memory budget for conversations is too small for this model.",
@@ -182,6 +187,7 @@ def _info(
         page_tokens=layout.page_tokens,
         fingerprint=print_.hex(),
         load_ms=load_ms,
+        model_context=spec.context,
         templates=tuple(sorted(chat_templates(gguf))),
         reasoning=settings.reasoning,
     )

@@ -308,7 +308,7 @@ class ModelLoaded:
     """`devices`: one line per device as shown in the status bar; `kv_bytes_per_token` over all layers. `templates`:
     names of the file's chat templates; `reasoning_choices`: what the one in use takes, nothing where it
     has no switch; `reasoning`: as it was loaded. `bounding_bytes`: the memory budget for state where that is what
-    bounds the context, else 0.
+    bounds the context, else 0. `model_context`: what the model was made for.
     """
 
     path: Path
@@ -325,6 +325,7 @@ class ModelLoaded:
     reasoning_choices: tuple[Reasoning, ...] = ()
     reasoning: Reasoning = "auto"
     bounding_bytes: int = 0
+    model_context: int = 0
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ class Overflowing:
         total: of the prompt with the new question; shared: its head that always stays (header and documents);
         turns: where each earlier turn begins, ascending, all >= shared; question: where the new question begins.
         context, model_context: what the model runs with, and what it was made for; reserve: room for the answer.
-        decode_rate: tokens per second, 0 while unknown; bytes_per_token: of KV; memory_bytes: the budget for it.
+        decode_rate: tokens per second, 0 while unknown; bytes_per_token: of KV; affordable: tokens that the
+        memory budget holds (loading.held_tokens).
         load_seconds: what loading the model takes.
     """
 
@@ -41,7 +42,7 @@ class Overflowing:
     reserve: int
     decode_rate: float
     bytes_per_token: int
-    memory_bytes: int = 1 << 62
+    affordable: int = 1 << 62
     load_seconds: float = 0.0
 
 
@@ -154,14 +155,13 @@ def _summary(prompt: Overflowing, costs: Costs) -> OverflowOption:
 def _larger(prompt: Overflowing, costs: Costs) -> OverflowOption:
     new = prompt.total - prompt.question
     need = prompt.total + prompt.reserve
-    affordable = prompt.memory_bytes // prompt.bytes_per_token
     refused = ""
     if need > prompt.model_context:
         refused = f"The model was made for {prompt.model_context:,} tokens."
-    elif need > affordable:
-        refused = f"The memory budget for state holds {affordable:,} tokens; see Preferences."
+    elif need > prompt.affordable:
+        refused = f"The memory budget for state holds {prompt.affordable:,} tokens; see Preferences."
     wanted = max(2 * prompt.context, -(-(need + _ROUND) // _ROUND) * _ROUND)
-    context = min(prompt.model_context, affordable, wanted)
+    context = min(prompt.model_context, prompt.affordable, wanted)
     back = costs.read(prompt.question * prompt.bytes_per_token)
     seconds = prompt.load_seconds + back + costs.compute(prompt.question, new)
     return OverflowOption("larger", (0, 0), 0, prompt.total, new, seconds, True, refused, context)

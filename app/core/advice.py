@@ -14,9 +14,9 @@ def check_fits(
     plan: Plan, ways: Callable[[], tuple[OverflowOption, ...]] = tuple, loaded: ModelLoaded | None = None
 ) -> None:
     """Raises DoesNotFit, with the `ways` out, when prompt and answer are longer than the context: the model's, or what
-    the memory budget holds of it (`loaded`)."""
+    the memory budget holds of it (`loaded`); the budget is not named where the model itself has no room for it."""
     if plan.over_by:
-        by_memory = loaded is not None and loaded.bounding_bytes > 0
+        by_memory = loaded is not None and loaded.bounding_bytes > 0 and _needed(plan) <= loaded.model_context
         what, why, next = _over_memory(plan, loaded) if loaded and by_memory else _over_context(plan)
         raise DoesNotFit(what, why, next, bool(plan.addition.documents), ways(), plan.over_by, by_memory)
 
@@ -29,8 +29,13 @@ def _over_context(plan: Plan) -> tuple[str, str, str]:
     )
 
 
+def _needed(plan: Plan) -> int:
+    """Tokens of prompt and answer."""
+    return plan.limit + plan.over_by
+
+
 def _over_memory(plan: Plan, loaded: ModelLoaded) -> tuple[str, str, str]:
-    needed, budget = (plan.limit + plan.over_by) * loaded.kv_bytes_per_token, loaded.bounding_bytes
+    needed, budget = _needed(plan) * loaded.kv_bytes_per_token, loaded.bounding_bytes
     return (
         f"This needs {needed / 1e6:,.0f} MB of memory for state; the budget is {budget / 1e6:,.0f} MB.",
         f"It would take {plan.total:,} tokens and room for an answer; the budget holds {plan.limit:,}.",

@@ -111,18 +111,18 @@ def _like(key: str, value: Any, default: Any) -> Any:
     return value
 
 
-def load_settings(path: Path) -> tuple[Settings, Notice | None]:
-    """The stored preferences, or the defaults with the reason why."""
+def load_settings(path: Path, else_: str = "the defaults are used") -> tuple[Settings, Notice | None]:
+    """The stored preferences, or the defaults with the reason why. `else_`: what holds then, in words."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Settings(), None
     except (OSError, UnicodeDecodeError) as error:
-        return Settings(), _set_aside(path, str(error))
+        return Settings(), _set_aside(path, str(error), else_)
     try:
         return Settings.from_json(json.loads(text)), None
     except (ValueError, TypeError, AttributeError) as error:
-        return Settings(), _set_aside(path, str(error))
+        return Settings(), _set_aside(path, str(error), else_)
 
 
 class StoredSettings:
@@ -132,30 +132,50 @@ class StoredSettings:
         current: what holds now; notice: why the stored ones could not be read.
     """
 
-    def __init__(self, path: Path, given: Settings | None = None) -> None:
-        """`given` holds in place of what is stored, and is not stored."""
+    def __init__(
+        self, path: Path, given: Settings | None = None, on_notice: Callable[[Notice], None] = lambda notice: None
+    ) -> None:
+        """`given` holds in place of what is stored, and is not stored. `on_notice`: the file was found damaged later
+        on; called on the thread that found it, and nothing changes for this process."""
         self._follows, self._seen = given is None, _stamp(path)
         stored, self.notice = load_settings(path)
         self.current = stored if given is None else given
         self._path = path
+        self._on_notice = on_notice
         self._lock = threading.Lock()
 
     def embedder(self) -> Path | None:
         """As it is stored now: another process may have switched the search to another one."""
+        notice = None
         with self._lock:
             stamp = _stamp(self._path)
             if self._follows and stamp != self._seen:
                 self._seen = stamp
-                self.current = replace(self.current, embedder=load_settings(self._path)[0].embedder)
-            return self.current.embedder
+                stored, notice = self._stored()
+                self.current = replace(self.current, embedder=stored.embedder)
+            embedder = self.current.embedder
+        self._tell(notice)
+        return embedder
 
     def change(self, change: Callable[[Settings], Settings]) -> Settings:
         """Applied to what is stored now: another process may have changed other preferences."""
         with self._lock:
-            stored, _ = load_settings(self._path)
+            stored, notice = self._stored()
             save_settings(self._path, change(stored))
-            self.current = change(self.current)
-            return self.current
+            self.current = changed = change(self.current)
+        self._tell(notice)
+        return changed
+
+    def _stored(self) -> tuple[Settings, Notice | None]:
+        """What is in the file now; what this process runs with where that is gone or cannot be read."""
+        stored, notice = load_settings(self._path, "those in use stay")
+        there = notice is None and self._path.exists()
+        return stored if there or not self._follows else self.current, notice
+
+    def _tell(self, notice: Notice | None) -> None:
+        """Without the lock: a listener may look at the preferences."""
+        if notice is not None:
+            self._on_notice(notice)
 
 
 def _stamp(path: Path) -> int:
@@ -166,14 +186,14 @@ def _stamp(path: Path) -> int:
         return 0
 
 
-def _set_aside(path: Path, reason: str) -> Notice:
+def _set_aside(path: Path, reason: str, else_: str) -> Notice:
     aside = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}")
     try:
         path.replace(aside)
         kept = f"The old file is kept as {aside.name}."
     except OSError:
         kept = "The old file could not be moved aside."
-    return Notice("The preferences could not be read; the defaults are used.", reason, kept)
+    return Notice(f"The preferences could not be read; {else_}.", reason, kept)
 
 
 def save_settings(path: Path, settings: Settings) -> None:

@@ -89,7 +89,7 @@ class Workspace:
         self._on_event = on_event
         self._lock = threading.RLock()
         self._closed = False
-        self._stored_settings = StoredSettings(paths.settings, settings)
+        self._stored_settings = StoredSettings(paths.settings, settings, self._emit)
         self._store: ConversationStore | None = None
         self._host = EngineHost(self._from_engine)
         self._reads_ahead = read_ahead

@@ -29,6 +29,10 @@ def test_the_memory_budget_bounds_the_context_and_says_so(model: Path) -> None: 
         assert isinstance(bounded, ModelLoaded)
         assert bounded.context == 3 * loaded.page_tokens < loaded.context
         assert bounded.bounding_bytes == 3 * (page + 4096)
+        assert bounded.model_context == loaded.context
+        ways = driver.client.ways_out(bounded.context, 0, (0,), bounded.context - 8, 8)  # a page more than is held
+        (larger,) = [way for way in ways if way.way == "larger"]
+        assert f"holds {bounded.context:,} tokens" in larger.refused
         driver.submit("1", "c", prompt(bounded.context + 1))
         failed = driver.wait(lambda e: isinstance(e, TurnFailed))
         assert isinstance(failed, TurnFailed)

@@ -78,10 +78,10 @@ def test_without_room_for_a_summary_the_turns_are_read_again() -> None:
 def test_a_larger_context_fits_the_memory_budget() -> None:
     way = options()["larger"]
     assert way.context == 16384
-    tight = options(replace(FULL, memory_bytes=9000 * FULL.bytes_per_token))["larger"]
+    tight = options(replace(FULL, affordable=9000))["larger"]
     assert tight.context == 9000
     assert not tight.refused
-    assert "8,200" in options(replace(FULL, memory_bytes=8200 * FULL.bytes_per_token))["larger"].refused
+    assert "8,200" in options(replace(FULL, affordable=8200))["larger"].refused
 
 
 def test_a_first_question_that_is_too_long_has_no_turn_to_give_up() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from app.core.advice import check_fits, what_would_drop
 from app.core.conversations import ConversationStore
-from app.core.errors import UserError
+from app.core.errors import DoesNotFit, UserError
 from app.core.lookups import Scope
 from app.core.planning import Planner
 from app.core.plans import Situation
@@ -18,6 +18,7 @@ from app.core.records import Mode
 from app.core.segments import PromptFormat
 from app.core.settings import Settings
 from assets import sample_pdf
+from engine.messages import ModelLoaded
 from rag import Library
 from rag.types import DocumentId
 
@@ -123,6 +124,20 @@ def test_overflow_is_told_before_anything_is_sent(desk: Desk) -> None:
         check_fits(plan)
     assert "pagekeep-sample.pdf" in what_would_drop(plan)
     assert "passages" in caught.value.next.lower()
+
+
+def test_a_larger_memory_budget_is_advised_only_where_the_model_has_room(desk: Desk) -> None:
+    plan = desk.plan(TRASH, context=1024, mode="whole")
+    needed = plan.total + 64
+    info = ModelLoaded(Path("m"), "M", "llama", 1024, (), 0, 1000, 64, "f", 0.0, bounding_bytes=1_024_000)
+    with pytest.raises(DoesNotFit, match="MB of memory") as caught:
+        check_fits(plan, loaded=replace(info, model_context=needed))
+    assert "Raise the memory budget" in caught.value.next
+    assert caught.value.by_memory
+    with pytest.raises(DoesNotFit, match="model's context") as caught:
+        check_fits(plan, loaded=replace(info, model_context=needed - 1))
+    assert "memory" not in caught.value.next
+    assert not caught.value.by_memory
 
 
 def test_a_conversation_that_is_full_says_so(desk: Desk) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.settings import Settings, load_settings, save_settings
+from app.core.events import Notice
+from app.core.settings import Settings, StoredSettings, load_settings, save_settings
 from engine.messages import EngineSettings, Sampling
 
 CHANGED = Settings(
@@ -57,3 +58,27 @@ def test_whole_numbers_are_fine_where_a_fraction_is_meant(tmp_path: Path) -> Non
     path = tmp_path / "s.json"
     path.write_text('{"sampling": {"temperature": 1}}')
     assert load_settings(path)[0].sampling.temperature == 1.0
+
+
+def test_a_file_that_is_damaged_later_changes_nothing_and_is_told_once(tmp_path: Path) -> None:
+    path, told = tmp_path / "s.json", list[Notice]()
+    save_settings(path, CHANGED)
+    stored = StoredSettings(path, on_notice=told.append)
+    path.write_text("{not json")
+    assert [stored.embedder() for _ in range(3)] == [CHANGED.embedder] * 3
+    assert stored.current == CHANGED
+    (notice,) = told
+    assert "those in use stay" in notice.what
+    assert (tmp_path / notice.next.split()[-1].rstrip(".")).read_text() == "{not json"
+    stored.change(lambda s: replace(s, passages=4))
+    assert load_settings(path) == (replace(CHANGED, passages=4), None)
+
+
+def test_a_change_does_not_lose_what_a_damaged_file_held(tmp_path: Path) -> None:
+    path, told = tmp_path / "s.json", list[Notice]()
+    save_settings(path, CHANGED)
+    stored = StoredSettings(path, on_notice=told.append)
+    path.write_text("[]")
+    stored.change(lambda s: replace(s, passages=4))
+    assert load_settings(path) == (replace(CHANGED, passages=4), None)
+    assert len(told) == 1
