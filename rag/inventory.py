@@ -11,7 +11,8 @@ from rag.scope import Chapter, missing_page
 from rag.types import Document
 
 FILES = frozenset(("file", "files", "document", "documents", "pdf", "pdfs", "book", "books"))
-CHAPTERS = frozenset(("chapter", "chapters", "section", "sections", "part", "parts", "contents", "outline"))
+PARTS = frozenset(("chapter", "section", "part"))
+CHAPTERS = frozenset(("chapters", "sections", "parts", "contents", "outline"))
 PAGES = frozenset(("page", "pages", "long"))
 ASKING = frozenset(("how", "many", "which", "what", "list", "show", "name", "number", "count"))
 _FILLER = """
@@ -21,6 +22,23 @@ their them there these they this to uploaded us we with you your table
 """
 FILLER = frozenset(_FILLER.split())
 WORD = re.compile(r"\w+")
+_DETERMINERS = (
+    "a all an any are attached available every loaded me my of our please the their there these uploaded us your"
+)
+_BETWEEN = f"(?: (?:{_DETERMINERS.replace(' ', '|')}))*"
+_ASKED = "(?:how many|which|what(?: is)?|list|show|number|count)"
+_NOUN = "(?:files|documents|pdfs|books|chapters|sections|parts|pages|outline|table of contents)"
+# "which files", "list all the chapters", "how many files and chapters"; not "what is in the files"
+LISTED = re.compile(
+    rf"\b{_ASKED}{_BETWEEN} (?P<nouns>{_NOUN}(?: and{_BETWEEN} {_NOUN})*)\b"
+    r"|\b(?P<contents>(?:list|show)(?: me)?(?: the)? contents)\b"
+)
+NAMED = re.compile(
+    r"\bname of (?:this|that|the|my) (?:file|document|pdf|book)\b|\bwhich (?:file|document|pdf|book) is"
+    r" (?:attached|available|loaded|open|uploaded)\b"
+)
+LENGTH = re.compile(r"\bhow long (?:is|are)\b")
+COUNTED = re.compile(r"\b(?:how many|number|count)\b")
 MOST_LISTED = 60
 
 
@@ -32,31 +50,36 @@ class Entry:
     chapters: tuple[Chapter, ...] = ()
 
 
-def subject(question: str, names: Sequence[str]) -> str | None:
-    """What of the catalogue a question asks for: "files", "chapters" or "pages"; None when it asks for what stands
-    in the documents. Every word has to belong to such a question, or to a document's name."""
+def subjects(question: str, names: Sequence[str]) -> tuple[str, ...]:
+    """What of the catalogue a question asks for: "files", "chapters", "pages"; nothing when it asks for what stands
+    in the documents, as "what is in this file" does. Every word has to belong to such a question, or to a document's
+    name; and something has to be counted or listed."""
     words = [word.casefold() for word in WORD.findall(question)]
     known = {part.casefold() for name in names for part in WORD.findall(name)}
-    nouns = FILES | CHAPTERS | PAGES
-    if not words or not set(words) <= ASKING | FILLER | nouns | known or not set(words) & ASKING:
-        return None
-    for name, wanted in (("chapters", CHAPTERS), ("pages", PAGES), ("files", FILES)):
-        if set(words) & wanted:
-            return name
-    return None
+    if not set(words) <= ASKING | FILLER | FILES | PARTS | CHAPTERS | PAGES | known or set(words) & PARTS - known:
+        return ()
+    text = " ".join(words)
+    nouns = set(WORD.findall(" ".join(found["nouns"] or "contents" for found in LISTED.finditer(text))))
+    asked: dict[str, object] = {"files": nouns & FILES or NAMED.search(text), "chapters": nouns & CHAPTERS}
+    length = LENGTH.search(text) and set(words) & (FILES | known)
+    asked["pages"] = length or (nouns & PAGES and COUNTED.search(text))
+    return tuple(name for name, found in asked.items() if found)
 
 
 def answer(question: str, entries: Sequence[Entry]) -> str | None:
     """The answer as text with one line per item, or None when the catalogue does not have it."""
-    asked = subject(question, [entry.document.name for entry in entries])
-    if asked is None or not entries:
+    asked = subjects(question, [entry.document.name for entry in entries])
+    if not asked or not entries:
         return None
     meant = _named(question, entries) or list(entries)
-    if asked == "files":
-        return _files(entries)
-    if asked == "pages":
-        return "\n".join(_pages(entry.document) for entry in meant)
-    return "\n".join(_chapters(entry) for entry in meant)
+    told = []
+    if "files" in asked:
+        told.append(_files(entries))
+    elif "pages" in asked:
+        told.append("\n".join(_pages(entry.document) for entry in meant))
+    if "chapters" in asked:
+        told.append("\n".join(_chapters(entry) for entry in meant))
+    return "\n\n".join(told)
 
 
 def no_such_page(question: str, labels: Sequence[tuple[str, Sequence[str]]]) -> str | None:

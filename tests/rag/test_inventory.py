@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from rag import Document, Library
-from rag.inventory import Entry, answer, no_such_page, subject
+from rag.inventory import Entry, answer, no_such_page, subjects
 from rag.scope import chapters
 
 NAMES = ["pagekeep-sample.pdf", "gap-ref.pdf"]
@@ -22,18 +22,45 @@ NAMES = ["pagekeep-sample.pdf", "gap-ref.pdf"]
         ("How many chapters mention the trash?", None),
         ("Which files does the installer delete?", None),
         ("How many files can be open at once?", None),
+        ("What does this document contain?", None),
+        ("What is in this document?", None),
+        ("What is in these documents?", None),
+        ("What is this file?", None),
+        ("What does this chapter contain?", None),
+        ("What is in this section?", None),
+        ("What are the contents of this file?", None),
+        ("List the contents of this chapter", None),
+        ("Which document is it in?", None),
+        ("Which page is it on?", None),
+        ("How long is it?", None),
+        ("What files are there?", "files"),
+        ("What are these files?", "files"),
+        ("What is the name of this file?", "files"),
+        ("Which document is attached?", "files"),
+        ("Please show me the table of contents", "chapters"),
+        ("What is the outline of gap-ref?", "chapters"),
+        ("What sections are in this document?", "chapters"),
+        ("What is the number of pages?", "pages"),
         ("Please show me", None),
         ("these documents", None),
         ("", None),
     ],
 )
 def test_what_is_asked_for(question: str, asked: str | None) -> None:
-    assert subject(question, NAMES) == asked
+    assert subjects(question, NAMES) == ((asked,) if asked else ())
 
 
 def entries(library: Library, sample: Document) -> list[Entry]:
     other = replace(sample, name="second.pdf", pages=520, unreadable_pages=(3, 4))
     return [Entry(sample, tuple(chapters(library.outline(sample.id), sample.pages))), Entry(other)]
+
+
+def test_two_things_asked_at_once(library: Library, sample: Document) -> None:
+    asked = "How many files are there and which chapters?"
+    assert subjects(asked, NAMES) == subjects("How many files and chapters are there?", NAMES) == ("files", "chapters")
+    told = str(answer(asked, entries(library, sample)))
+    assert told.startswith("There are 2 documents:")
+    assert "second.pdf has no outline" in told
 
 
 def test_files(library: Library, sample: Document) -> None:
