@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.core.conversations import ConversationStore
+from app.core.cuts import Cut
 from app.core.paths import Paths
 from assets import sample_pdf
 from engine.kv.disk import NOT_SAVED
@@ -131,6 +132,13 @@ def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
     with store_of(pagekeep) as store:
         assert [m.id for m in store.messages(talk)] == [asked[0].id, three.id]
     assert "nothing to redo" in pagekeep("chat", "redo", "X", "--json").error["what"]
+    with store_of(pagekeep) as store:
+        store.cuts.apply(talk, Cut(asked[0].id, three.id), 16)
+    done = [pagekeep("chat", "undo", "X").out, pagekeep("chat", "redo", "X").out]
+    assert ["put aside" in out for out in done] == [False, False], "a removal puts nothing aside"
+    assert "pagekeep chat redo 'X'" in done[0]
+    with store_of(pagekeep) as store:
+        assert [m.in_context for m in store.messages(talk)] == [False, True]
 
 
 def test_wide_numbers_of_a_plan_stay_apart(pagekeep) -> None:
