@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.scope import Chapter, missing_page
+from rag.page_names import missing_page
+from rag.scope import Chapter
 from rag.types import Document
 
 FILES = frozenset(("file", "files", "document", "documents", "pdf", "pdfs", "book", "books"))

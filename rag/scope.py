@@ -1,4 +1,4 @@
-"""Parts of a document that a reader names: chapters of the outline, printed pages, page ranges."""
+"""Chapters of the outline, and the one that a reader names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from dataclasses import dataclass
 
 from rag.types import Outline
 
-PAGES = re.compile(
-    r"\bpages?\s+(?P<first>[ivxlcdm]+|\d+)(?:\s*(?:-|–|to|through|until)\s*(?P<last>[ivxlcdm]+|\d+))?\b", re.IGNORECASE
-)
 CHAPTER = re.compile(
     r"\b(?P<kind>(?i:chapter|section|appendix|part))\s+(?P<name>\d+(?:\.\d+)*|[A-Z](?:\.\d+)*\b|[IVX]+\b)"
 )
@@ -102,30 +99,3 @@ def _arabic(name: str) -> str:
         return name
     digits = [values[c] for c in name.upper()]
     return str(sum(-d if d < max(digits[n + 1 :], default=0) else d for n, d in enumerate(digits)))
-
-
-def named_pages(question: str, labels: Sequence[str]) -> range | None:
-    """File pages (from 0) that a question names by their printed labels, as "page 35" or "pages 10 to 20"; a number
-    that is no label counts as a file page from 1."""
-    match = PAGES.search(question)
-    if match is None:
-        return None
-    first = _page(match["first"], labels)
-    last = _page(match["last"], labels) if match["last"] else first
-    if first is None or last is None or last < first:
-        return None
-    return range(first, last + 1)
-
-
-def missing_page(question: str, labels: Sequence[str]) -> str | None:
-    """The first page that a question names by its number and that is not there; None: all are, or it names none."""
-    numbers = (number for match in PAGES.finditer(question) for number in match.group("first", "last"))
-    missing = (number for number in numbers if number and number.isdigit() and _page(number, labels) is None)
-    return next(missing, None)
-
-
-def _page(name: str, labels: Sequence[str]) -> int | None:
-    folded = [label.casefold() for label in labels]
-    if name.casefold() in folded:
-        return folded.index(name.casefold())
-    return int(name) - 1 if name.isdigit() and 0 < int(name) <= len(labels) else None

@@ -11,7 +11,8 @@ from app.core.conversations import ConversationStore
 from app.core.records import Message, PhaseTimes, TokenReport, TurnReport
 from engine.messages import ConversationId, Tokens
 from rag.inventory import Entry, answer, no_such_page
-from rag.scope import PAGES, chapters
+from rag.page_names import PAGES
+from rag.scope import chapters
 from rag.types import DocumentId
 
 if TYPE_CHECKING:

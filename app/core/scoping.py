@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import UserError
 from app.core.lookups import Scope
-from rag.scope import Chapter, chapters, named_chapter, named_pages
+from rag.page_names import listed_pages, named_pages
+from rag.scope import Chapter, chapters, named_chapter
 from rag.types import DocumentId, Passage
 
 if TYPE_CHECKING:
@@ -65,17 +66,24 @@ class Scopes:
         return chapters(library.outline(known.id), known.pages)
 
     def by_pages(self, document: int, text: str) -> Scope:
-        """Printed labels as "10-20" or "iv". Raises UserError."""
+        """Printed labels as "10-20" or "iv". Raises UserError, also for pages that are not one range."""
         labels = self.labels(document)
-        pages = named_pages(f"pages {text}", labels)
-        if pages is None:
+        found = listed_pages(text, labels)
+        if not found:
             first, last = labels[0] if labels else "1", labels[-1] if labels else "1"
             raise UserError(
                 f"There are no pages “{text}” in this document.",
                 f"Its pages are {first} to {last}.",
-                "Give one page, or two with a dash between them, as 10-20.",
+                "Give one page, or the first and the last with a dash between them, as 10-20.",
             )
-        return _pages_scope(document, pages, labels)
+        if len(found) > 1:
+            between = f"{labels[found[0].start]}-{labels[found[-1].stop - 1]}"
+            raise UserError(
+                f"Pages “{text}” are {len(found)} ranges.",
+                "A search looks into one range of pages.",
+                f"Give {between} for all between them too, or ask once for each range.",
+            )
+        return _pages_scope(document, found[0], labels)
 
     def by_chapter(self, document: int, name: str) -> Scope:
         """By number ("3", "3.1") or by title, or a part of it. Raises UserError."""

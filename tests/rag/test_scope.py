@@ -1,7 +1,7 @@
 import pytest
 
 from rag import Document, Library, Outline
-from rag.scope import chapters, named_chapter, named_pages
+from rag.scope import chapters, named_chapter
 
 OUTLINE = [
     Outline("Preface", 1, 0),
@@ -56,17 +56,6 @@ def test_chapters_without_numbers_are_counted() -> None:
     roman = named_chapter("chapter II", chapters(PLAIN, 12))
     assert roman is not None
     assert roman.title == "The Road"
-
-
-def test_pages_by_label() -> None:
-    labels = ["i", "ii", "iii", "1", "2", "3", "4"]
-    assert named_pages("What is on page 2?", labels) == range(4, 5)
-    assert named_pages("pages ii to 3", labels) == range(1, 6)
-    assert named_pages("Read pages 1-4.", labels) == range(3, 7)
-    assert named_pages("page 6", labels) == range(5, 6)  # no label: the file's sixth page
-    assert named_pages("page 9", labels) is None
-    assert named_pages("pages 3-1", labels) is None
-    assert named_pages("How many pages are there?", labels) is None
 
 
 def test_the_sample(library: Library, sample: Document) -> None:

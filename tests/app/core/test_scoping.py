@@ -57,6 +57,17 @@ def test_pages_that_are_not_there_are_told_with_those_that_are(library: Library,
     assert labels[-1] in told.value.why
 
 
+def test_several_ranges_are_refused_and_not_cut_to_the_first(library: Library, document: int) -> None:
+    scopes = Scopes(lambda: library)
+    with pytest.raises(UserError, match="2 ranges") as told:
+        scopes.by_pages(document, "i-ii,5-6")
+    assert "i-6" in told.value.next
+    assert (scopes.by_pages(document, "1,2").first, scopes.by_pages(document, "1,2").last) == (3, 4)
+    for wrong in ("3-", "1 2", "1.2"):
+        with pytest.raises(UserError, match="no pages"):
+            scopes.by_pages(document, wrong)
+
+
 def test_a_selection_takes_the_passages_it_touches(library: Library, document: int) -> None:
     passage = library.passages(DocumentId(document))[2]
     part = passage.ranges[0]

@@ -1,0 +1,73 @@
+"""Pages that a reader names by their printed labels: in a question ("page 35") or in a field of its own ("10-20")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_DASH = r"(?:-|–|\bto\b|\bthrough\b|\buntil\b)"
+_NUMBER = r"(?:[ivxlcdm]+|\d+)\b(?!\.\d)"
+_TO = rf"(?:\s*{_DASH}\s*(?:pages?\s+)?{_NUMBER})?"
+# Behind a comma or an "and" words as "I" and "did" stand more often than page labels.
+_NEXT = rf"(?:\d+|(?=[ivxl]{{2,}}\b)(?:xl|l?x{{0,3}})(?:ix|iv|v?i{{0,3}}))\b(?!\.\d){_TO}"
+_NOT_ME = r"(?!(?-i:I)(?:['’]|\s+(?!(?:to|through|until|and)\b)\w))"  # "the page I mean"; but "page I." and "page i"
+PAGES = re.compile(
+    r"(?:\b(?<!which )(?<!what )(?=page)|(?=\bpages?\s+(?!i\b)))"  # "on which page i find"
+    rf"(?:pages\s+{_NOT_ME}{_NUMBER}{_TO}(?:(?:\s*[,;&]\s*(?:and\s+)?|\s+and\s+){_NEXT})*"
+    rf"|page\s+{_NOT_ME}{_NUMBER}{_TO}(?:(?:,(?=\d)|\s*&\s*|\s+and\s+){_NEXT})*)",
+    re.IGNORECASE,
+)
+SPAN = re.compile(
+    rf"\b(?P<first>[ivxlcdm]+|\d+)\b(?:\s*{_DASH}\s*(?:pages?\s+)?(?P<last>[ivxlcdm]+|\d+)\b)?", re.IGNORECASE
+)
+
+
+def named_pages(question: str, labels: Sequence[str]) -> range | None:
+    """The smallest range of file pages (from 0) with all that a question names by their printed labels, as "page 35",
+    "pages 10 to 20", "page 3 and page 7"; a number that is no label counts as a file page from 1."""
+    spans = [span.group("first", "last") for match in PAGES.finditer(question) for span in SPAN.finditer(match[0])]
+    found = [(span, _range(*span, labels)) for span in spans]
+    ranges = [pages for _, pages in found if pages is not None]
+    if not ranges or any(pages is None and first.isdigit() for (first, _), pages in found):
+        return None
+    return range(min(pages.start for pages in ranges), max(pages.stop for pages in ranges))
+
+
+def listed_pages(text: str, labels: Sequence[str]) -> list[range] | None:
+    """All of a list as "iv", "10-20" or "1-2, 9 and 10", in their order, with those that touch joined. None where
+    any part of it is not a page or two with a dash between them, or is not there."""
+    text = re.sub(r"^pages?\s+", "", text.strip(), flags=re.IGNORECASE)
+    ranges = [_part(part, labels) for part in re.split(r"\s*(?:[,;&]|\band\b)\s*", text)]
+    joined: list[range] = []
+    for pages in sorted((one for one in ranges if one is not None), key=lambda one: one.start):
+        if joined and pages.start <= joined[-1].stop:
+            joined[-1] = range(joined[-1].start, max(joined[-1].stop, pages.stop))
+        else:
+            joined.append(pages)
+    return None if None in ranges else joined
+
+
+def missing_page(question: str, labels: Sequence[str]) -> str | None:
+    """The first page that a question names by its number and that is not there; None: all are, or it names none."""
+    numbers = (number for match in PAGES.finditer(question) for number in re.findall(r"\d+", match[0]))
+    return next((number for number in numbers if _page(number, labels) is None), None)
+
+
+def _part(text: str, labels: Sequence[str]) -> range | None:
+    if (page := _page(text, labels)) is not None:
+        return range(page, page + 1)
+    match = re.fullmatch(rf"(?P<first>\S+?)\s*{_DASH}\s*(?P<last>\S+)", text, re.IGNORECASE)
+    return _range(match["first"], match["last"], labels) if match else None
+
+
+def _range(first: str, last: str | None, labels: Sequence[str]) -> range | None:
+    start = _page(first, labels)
+    end = _page(last, labels) if last else start
+    return range(start, end + 1) if start is not None and end is not None and start <= end else None
+
+
+def _page(name: str, labels: Sequence[str]) -> int | None:
+    folded = [label.casefold() for label in labels]
+    if name.casefold() in folded:
+        return folded.index(name.casefold())
+    return int(name) - 1 if name.isdigit() and 0 < int(name) <= len(labels) else None

@@ -1,0 +1,69 @@
+import pytest
+
+from rag.page_names import listed_pages, missing_page, named_pages
+
+LABELS = ["i", "ii", "iii", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("question", "pages"),
+    [
+        ("What is on page 2?", range(4, 5)),
+        ("pages ii to 3", range(1, 6)),
+        ("Read pages 1-4.", range(3, 7)),
+        ("page 6", range(5, 6)),  # no label: the file's sixth page
+        ("page 9", None),
+        ("pages 3-1", None),
+        ("How many pages are there?", None),
+        ("Compare page 1 with page 3", range(3, 6)),
+        ("What do pages 1, 2 and 4 say?", range(3, 7)),
+        ("Go from page ii to page 2", range(1, 5)),
+        ("What is on page 3 and 9?", None),
+        ("On page 2, 30 days are named. Why?", range(4, 5)),
+        ("On page 3, did I sign?", range(5, 6)),
+        ("pages 3.5", None),
+        ("What does page ii say?", range(1, 2)),
+        ("What is on page i?", range(0, 1)),
+        ("Read page I.", range(0, 1)),
+        ("pages I to III", range(0, 3)),
+        ("On which page I find the license?", None),
+        ("on which page i find the license?", None),
+        ("The page I mean names the license", None),
+        ("Is this the page I'd need?", None),
+        ("Which page mix do they use?", None),
+    ],
+)
+def test_pages_of_a_question(question: str, pages: range | None) -> None:
+    assert named_pages(question, LABELS) == pages
+
+
+@pytest.mark.parametrize(
+    ("text", "pages"),
+    [
+        ("2", [range(4, 5)]),
+        ("i-2", [range(0, 5)]),
+        ("pages ii to 3", [range(1, 6)]),
+        ("i, ii", [range(0, 2)]),
+        ("3, 1-2", [range(3, 6)]),
+        ("i-ii,3-4", [range(0, 2), range(5, 7)]),
+        ("i and 3", [range(0, 1), range(5, 6)]),
+        ("1,99", None),
+        ("4-", None),
+        ("3 2", None),
+        ("3.2", None),
+        ("3-1", None),
+        ("1,", None),
+        ("", None),
+    ],
+)
+def test_no_part_of_a_list_is_lost(text: str, pages: list[range] | None) -> None:
+    assert listed_pages(text, LABELS) == pages
+
+
+def test_labels_with_letters_can_be_given() -> None:
+    assert listed_pages("A-2 to B-1", ["A-1", "A-2", "B-1"]) == [range(1, 3)]
+
+
+def test_a_number_after_the_page_is_not_a_page() -> None:
+    assert missing_page("On page 2, 30 days are named. Why?", LABELS) is None
+    assert missing_page("What do pages 2 and 30 say?", LABELS) == "30"
