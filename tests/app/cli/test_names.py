@@ -118,13 +118,13 @@ def test_a_removed_document_comes_back_with_its_file(pagekeep) -> None:
 def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
     with store_of(pagekeep) as store:
         talk = store.create("X").id
-        asked = [store.append(talk, "user", text, Tokens()) for text in ("one", "two")]
+        asked = [store.append(talk, "user", text, Tokens.prompt(range(5))) for text in ("one", "two")]
     assert "Nothing was removed or edited" in pagekeep("chat", "undo", "X", "--json").error["why"]
     done = pagekeep("chat", "trim", "X", "--at", 1)
     assert "Back again: pagekeep chat undo 'X'" in done.out
     with store_of(pagekeep) as store:
         assert [m.id for m in store.messages(talk)] == [asked[0].id]
-        three = store.append(talk, "user", "three", Tokens())
+        three = store.append(talk, "user", "three", Tokens.prompt(range(5)))
     assert "pagekeep chat redo 'X'" in pagekeep("chat", "undo", "X").out
     with store_of(pagekeep) as store:
         assert [m.id for m in store.messages(talk)] == [message.id for message in asked]
