@@ -15,6 +15,7 @@ from app.cli.cache_text import (
     difference_lines,
     megabytes,
     page_lines,
+    pinned_lines,
     stat_lines,
     with_status,
 )
@@ -33,11 +34,12 @@ from engine.store.listing import ConversationEntry
 from engine.store.tools import StoreTools
 
 
-def run(options: Namespace, console: Console) -> None:
+def run(options: Namespace, console: Console) -> int | None:
+    """The exit status: None, or 1 where `verify` found damage."""
     paths = Paths.default().create()
     settings, _ = load_settings(paths.settings)
     with StoreTools(paths.kv, settings.engine.cache_log) as tools:
-        ACTIONS[options.action](tools, paths, console, options)
+        return ACTIONS[options.action](tools, paths, console, options)
 
 
 def _ls(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
@@ -76,7 +78,7 @@ def _stat(tools: StoreTools, paths: Paths, console: Console, options: Namespace)
         console.text(line)
 
 
-def _verify(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
+def _verify(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> int:
     """Damaged pages are taken out: they will be read again, from the stored ids."""
     found = tools.verify(
         drop_damaged=True, on_progress=lambda done, total: console.progress(f"{done:,} of {total:,} records")
@@ -86,13 +88,17 @@ def _verify(tools: StoreTools, paths: Paths, console: Console, options: Namespac
     console.text(f"{found.records:,} records, {found.bytes / 1e6:,.1f} MB, {len(found.damaged)} damaged")
     for damage in found.damaged:
         console.text(f"  tokens {damage.start:,} to {damage.start + damage.tokens:,}: {damage.why}")
+    return 1 if found.damaged else 0
 
 
 def _gc(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
     settings, _ = load_settings(paths.settings)
-    collected = asdict(tools.gc(settings.engine.disk_budget_bytes))
-    console.result(collected)
+    budget = settings.engine.disk_budget_bytes
+    collected, found = asdict(tools.gc(budget)), tools.stat()
+    console.result({**collected, "budget_bytes": budget, "pinned_bytes": found.pinned_bytes})
     console.text(collected_line(Collected(**collected)))
+    for line in pinned_lines(found, budget):
+        console.text(line)
 
 
 def _show(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:

@@ -80,13 +80,24 @@ def stat_lines(stat: StoreStat, budget: int) -> list[str]:
         ("conversations", f"{stat.conversations:,} of {_count(stat.models, 'model')}"),
         ("on disk", f"{megabytes(stat.bytes_on_disk)} of {megabytes(budget)}, in {stat.segments:,} files"),
         *((f"  {share_name(share)}", share_words(share)) for share in stat.shares),
+        ("  of that pinned", megabytes(stat.pinned_bytes)),
         ("  to be compacted", megabytes(stat.dead_bytes)),
         ("  index", megabytes(stat.index_bytes)),
         ("checked again", checked_words(stat)),
         ("ever written", megabytes(stat.bytes_written)),
         ("folder", stat.folder),
     ]
-    return table(rows)
+    return [*table(rows), *pinned_lines(stat, budget)]
+
+
+def pinned_lines(stat: StoreStat, budget: int) -> list[str]:
+    """Why the store is above its budget, where pins hold it there, and what that means."""
+    if not stat.pinned_bytes or stat.bytes_on_disk <= budget:
+        return []
+    held = f"Pinned conversations hold {megabytes(stat.pinned_bytes)}, which the budget of {megabytes(budget)} spares."
+    nothing = " Nothing else is saved until some are unpinned or the budget is raised."
+    more = nothing if stat.pinned_bytes >= budget else ""
+    return [f"{held}{more} pagekeep cache pin --off NAME lets one go."]
 
 
 def share_name(share: ModelShare) -> str:

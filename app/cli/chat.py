@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.cache_text import table
 from app.cli.console import Console
+from app.cli.numbers import about
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
 from app.core.naming import SHORT_ID, check_free
@@ -127,7 +128,7 @@ def _tell_price(console: Console, revised: Revised) -> None:
     elif revised.approximate:
         console.text(f"{what} The {revised.behind:,} behind them move up with the next question (approximate).")
     else:
-        wait = f", about {revised.seconds:.0f} s" if revised.seconds else ""
+        wait = f", {about(revised.seconds)}" if revised.seconds else ""
         console.text(f"{what} {revised.again:,} tokens are read again with the next question{wait}.")
 
 

@@ -1,4 +1,4 @@
-"""Numbers on the command line, checked where they are read."""
+"""Numbers on the command line: checked where they are read, and an estimate in words."""
 
 from __future__ import annotations
 
@@ -38,3 +38,10 @@ def number(least: float, most: float = math.inf) -> Callable[[str], float]:
         return value
 
     return parse
+
+
+def about(seconds: float) -> str:
+    """`about 250 ms`, `about 2.5 s`, `about 48 s`: an estimate, to two digits, so that short ones can be told apart."""
+    if seconds < 0.995:
+        return f"about {float(f'{max(seconds, 1e-3) * 1e3:.2g}'):.0f} ms"
+    return f"about {seconds:.1f} s" if seconds < 9.95 else f"about {seconds:,.0f} s"

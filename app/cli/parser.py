@@ -52,9 +52,9 @@ def _add_ask(commands: Commands) -> None:
     ask.add_argument("--collection", metavar="NAME", help="look into all documents of a collection")
     ask.add_argument("--everywhere", action="store_true", help="look into whole documents again")
     ask.add_argument(
-        "--overflow", choices=("recompute", "shift", "fork", "larger"), metavar="WAY",
+        "--overflow", type=_way, choices=("recompute", "shift", "fork", "larger"), metavar="WAY",
         help="where the conversation is full: recompute (leave the oldest turns out), shift (the same, approximate and "
-        "faster), fork (a new conversation with a summary) or larger (load with a larger context)",
+        "faster), fork or summary (a new conversation with a summary) or larger (load with a larger context)",
     )  # fmt: skip
     ask.add_argument("--limit-citations", action="store_true", help="no number without a passage can be written")
     ask.add_argument("--edit", type=POSITIVE, metavar="N", help="instead of message N and all that follows it")
@@ -63,6 +63,11 @@ def _add_ask(commands: Commands) -> None:
     ask.add_argument("--max-tokens", type=POSITIVE, metavar="N", help="length of the answer")
     _add_sampling_options(ask)
     add_model_options(ask)
+
+
+def _way(name: str) -> str:
+    """A way out of a full context; what it does is a name of it too."""
+    return "fork" if name == "summary" else name
 
 
 def _add_sampling_options(ask: Parser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.cli.numbers import about
 from app.core.errors import DoesNotFit
 from engine.overflow import OverflowOption
 
@@ -19,8 +20,8 @@ def way_out(error: DoesNotFit) -> str:
 
 
 def way_words(option: OverflowOption) -> str:
-    """`leaves 3 turns out, 812 tokens are read again, about 2 s`."""
-    wait = f"about {max(1, round(option.seconds)):,} s"
+    """`leaves 3 turns out, 812 tokens are read, about 2.1 s`."""
+    wait = about(option.seconds)
     left = f"{option.turns_dropped} turn{'' if option.turns_dropped == 1 else 's'}"
     if option.way == "larger":
         return f"loads the model with {option.context:,} tokens of context, {wait}"

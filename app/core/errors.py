@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from engine.overflow import OverflowOption
 
 EXIT_ERROR = 2  # of a process that told an error
+_WAY = ("way", "tokens", "computed", "turns_dropped", "seconds", "bytes", "context", "refused")
 
 
 class UserError(Exception):
@@ -58,12 +59,15 @@ class DoesNotFit(UserError):
 
     def to_json(self) -> dict[str, Any]:
         """With every way to go on; `seconds` until the first token, `bytes` of KV state then, `refused`: why not."""
-        return {**super().to_json(), "over_by": self.over_by, "ways": [_way_json(way) for way in self.ways]}
+        return {**super().to_json(), "over_by": self.over_by, "ways": [*self._passages(), *map(_way_json, self.ways)]}
+
+    def _passages(self) -> list[dict[str, Any]]:
+        """Where a document was to be read whole: its passages can be looked up instead (`--mode retrieve`)."""
+        return [{**dict.fromkeys(_WAY), "way": "retrieve", "refused": "", "approximate": False}] if self.whole else []
 
 
 def _way_json(way: OverflowOption) -> dict[str, Any]:
-    shown = ("way", "tokens", "computed", "turns_dropped", "seconds", "bytes", "context", "refused")
-    return {**{key: getattr(way, key) for key in shown}, "approximate": not way.exact}
+    return {**{key: getattr(way, key) for key in _WAY}, "approximate": not way.exact}
 
 
 class Cancelled(Exception):

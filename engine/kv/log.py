@@ -64,7 +64,10 @@ class KvLog:
 
 
 def read_log(folder: Path, last: int, level: LogLevel = "debug", conversation: str = "") -> list[dict[str, Any]]:
-    """The latest `last` entries up to a level, oldest first; lines cut short by a crash are left out."""
+    """The latest `last` entries up to a level, oldest first; lines cut short by a crash are left out.
+
+    Sorted by time: each process appends its lines in batches.
+    """
     path = folder / FILE_NAME
     files = [file for file in (path.with_suffix(".old.jsonl"), path) if file.exists()]
     wanted = [
@@ -74,7 +77,7 @@ def read_log(folder: Path, last: int, level: LogLevel = "debug", conversation: s
         if LEVELS.index(entry["level"]) <= LEVELS.index(level)
         and (not conversation or conversation in (entry.get("conversation"), entry.get("source")))
     ]
-    return wanted[-last:]
+    return sorted(wanted, key=lambda entry: entry["at"])[-last:]
 
 
 def last_refusal(folder: Path, conversation: str = "") -> dict[str, Any] | None:
@@ -100,5 +103,5 @@ def _entries(file: Path) -> Iterator[dict[str, Any]]:
             entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(entry, dict) and entry.get("level") in LEVELS:
+        if isinstance(entry, dict) and entry.get("level") in LEVELS and isinstance(entry.get("at"), int | float):
             yield entry

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.kv.layout import kv_types_in
 from engine.store.budget import live_bytes, segment_bytes
+from engine.store.eviction import pinned_bytes
 from engine.store.rows import counter
 from engine.store.store import INDEX_NAME
 
@@ -30,6 +31,7 @@ class StoreStat:
     """`bytes_on_disk`: segments and index, that is `live_bytes` (records in use), `dead_bytes` (to be compacted) and
     `index_bytes`; `bytes_written`: over the store's life. `shares`: the records in use by model and KV type.
     `pages_checked`, `pages_wrong`: pages from disk that were computed again in idle time, over the store's life.
+    `pinned_bytes`: of records that pinned conversations use, which are never evicted.
     """
 
     folder: str
@@ -46,6 +48,7 @@ class StoreStat:
     shares: tuple[ModelShare, ...]
     pages_checked: int
     pages_wrong: int
+    pinned_bytes: int
 
 
 def account(db: sqlite3.Connection, folder: Path, segments_folder: Path) -> StoreStat:
@@ -70,6 +73,7 @@ def account(db: sqlite3.Connection, folder: Path, segments_folder: Path) -> Stor
         shares=_shares(db),
         pages_checked=counter(db, "checked"),
         pages_wrong=counter(db, "wrong"),
+        pinned_bytes=pinned_bytes(db),
     )
 
 

@@ -62,9 +62,7 @@ def _lift(db: sqlite3.Connection, used: dict[tuple[int, bytes], float]) -> None:
 
 def _leaves(db: sqlite3.Connection, keep: tuple[int, bytes] | None) -> Iterator[_Entry]:
     """Entries in the order in which they may go: leaves first, worth least first, nothing pinned."""
-    columns = "max(used), model, key, parent, sum(length), max(start), max(tokens)"
-    rows = db.execute(f"SELECT {columns} FROM records GROUP BY model, key")
-    entries = {(row[1], row[2]): _Entry(*row) for row in rows}
+    entries = _entries(db)
     children = Counter((entry.model, entry.parent) for entry in entries.values())
     pinned, worth = _pinned(db, entries), _worth(db)
     if keep:
@@ -80,6 +78,20 @@ def _leaves(db: sqlite3.Connection, keep: tuple[int, bytes] | None) -> Iterator[
             entries[above] = entries[above]._replace(used=max(entries[above].used, entry.used))
             if not children[above]:
                 heapq.heappush(heap, (worth(entries[above]), entries[above]))
+
+
+def _entries(db: sqlite3.Connection) -> dict[tuple[int, bytes], _Entry]:
+    columns = "max(used), model, key, parent, sum(length), max(start), max(tokens)"
+    rows = db.execute(f"SELECT {columns} FROM records GROUP BY model, key")
+    return {(row[1], row[2]): _Entry(*row) for row in rows}
+
+
+def pinned_bytes(db: sqlite3.Connection) -> int:
+    """Of the records that pinned conversations use."""
+    if not db.execute("SELECT 1 FROM heads WHERE pinned LIMIT 1").fetchone():
+        return 0
+    entries = _entries(db)
+    return sum(entries[name].length for name in _pinned(db, entries) if name in entries)
 
 
 def _worth(db: sqlite3.Connection) -> Callable[[_Entry], tuple[bool, float]]:

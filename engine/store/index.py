@@ -19,6 +19,7 @@ from pathlib import Path
 from engine.kv.disk import DiskRecord, Gone, Head, Location, StateRecord
 from engine.kv.keys import Key
 from engine.kv.layout import PageLayout, kv_types_in
+from engine.store.pins import note_pins
 from engine.store.record import Kind
 from engine.store.rows import (
     HEAD_COLUMNS,
@@ -82,6 +83,7 @@ class Index:
 
     def __init__(self, path: Path, fingerprint: bytes, groups: GroupCount, name: str = "", layout: str = "") -> None:
         self._groups = groups
+        self._folder = path.parent
         self._lock = threading.Lock()  # of the reading connection
         self._write_lock = threading.Lock()
         self._reader = connect(path)
@@ -250,6 +252,7 @@ class Index:
         """Removes a head; `delete` also removes the records that only it used."""
         with self._write_lock, transaction(self._writer) as db:
             forget_head(db, self.model, conversation, delete)
+            note_pins(db, self._folder, conversation, [self.model], False)
 
     def hide(self, key: Key) -> None:
         """The record counts as absent at once; `remove` makes that last."""
@@ -286,8 +289,9 @@ class Index:
 
     def pin(self, conversation: str, pinned: bool) -> None:
         with self._write_lock, transaction(self._writer) as db:
-            name = (pinned, self.model, conversation)
-            db.execute("UPDATE heads SET pinned = ? WHERE model = ? AND conversation = ?", name)
+            query = "UPDATE heads SET pinned = ? WHERE model = ? AND conversation = ?"
+            if db.execute(query, (pinned, self.model, conversation)).rowcount:
+                note_pins(db, self._folder, conversation, [self.model], pinned)
 
     def touch(self, key: Key) -> None:
         """Notes that the record was used now; eviction lets that count for the pages before it too."""

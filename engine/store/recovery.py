@@ -12,6 +12,7 @@ from pathlib import Path
 from engine.kv.disk import Head, Notice
 from engine.kv.keys import Key
 from engine.store.locks import is_locked
+from engine.store.pins import take_pins
 from engine.store.record import BLOCK, NO_KEY, Kind, RecordHeader
 from engine.store.rows import NewRecord, drop_segment, insert_records, model_id, put_head, set_scanned, transaction
 from engine.store.schema import connect
@@ -95,6 +96,8 @@ def reconcile(index: Path, segments: Path) -> Recovered:
             if path.stat().st_size > known.get(name, 0) and not is_locked(path)
         )
         _forget(connection, forgotten)
+        with transaction(connection) as db:
+            take_pins(db, index.parent)
         return Recovered(added, len(lost))
     finally:
         connection.close()

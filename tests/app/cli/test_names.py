@@ -10,10 +10,12 @@ import pytest
 from app.core.conversations import ConversationStore
 from app.core.cuts import Cut
 from app.core.paths import Paths
+from app.core.settings import Settings, save_settings
 from assets import sample_pdf
 from engine.kv.disk import NOT_SAVED
 from engine.kv.log import KvLog
-from engine.messages import Tokens
+from engine.messages import EngineSettings, Tokens
+from tests.engine.store.opened import Opened, tokens_of
 from tests.rag import pdf_files
 
 MODEL = Path(__file__).parents[2] / "data" / "models" / "type-dense-q4_1.gguf"
@@ -199,3 +201,24 @@ def test_a_refusal_counts_only_where_it_is_why_nothing_is_kept(pagekeep) -> None
     assert pagekeep("cache", "ls").out.strip() == "Nothing is kept yet."
     logged(pagekeep, {**refused, "at": -days}, {"operation": "remove", "reason": "asked for", "at": -5})
     assert pagekeep("cache", "ls").out.strip() == "Nothing is kept yet.", "it was emptied since"
+
+
+def test_what_pins_hold_above_the_budget_is_told_and_damage_ends_with_status_1(pagekeep) -> None:
+    kv = Paths.below(pagekeep.home).kv
+    with Opened(kv) as opened:
+        opened.converse("c", tokens_of(range(300))).release()
+        opened.cache.conversations.pin("c", True)
+    settings = Paths.below(pagekeep.home).settings
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    save_settings(settings, Settings(engine=EngineSettings(disk_budget_bytes=20_000)))
+    found = pagekeep("cache", "stat", "--json").json
+    assert 20_000 < found["pinned_bytes"] == found["live_bytes"]
+    for command in ("stat", "gc"):
+        assert "Nothing else is saved until some are unpinned" in pagekeep("cache", command).out
+    segment = max((kv / "segments").iterdir(), key=lambda path: path.stat().st_size)
+    assert pagekeep("cache", "verify").status == 0
+    data = bytearray(segment.read_bytes())
+    data[4096 + 4096 + 8] ^= 1  # in the first payload
+    segment.write_bytes(data)
+    first, again = pagekeep("cache", "verify"), pagekeep("cache", "verify")
+    assert (first.status, again.status) == (1, 0), (first.out, again.out)

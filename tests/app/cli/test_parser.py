@@ -60,3 +60,8 @@ def test_a_question_is_needed_unless_an_answer_is_gone_on_with(arguments: list[s
     else:
         with pytest.raises(UserError, match="no question"):
             check_question(options)
+
+
+def test_the_way_with_a_summary_has_two_names() -> None:
+    taken = [build_parser().parse_args((*ASK, "--overflow", way)).overflow for way in ("fork", "summary", "shift")]
+    assert taken == ["fork", "fork", "shift"]

@@ -153,6 +153,26 @@ def test_the_index_is_made_anew_when_it_is_lost(store: Path) -> None:
     assert usable(store) == len(LONG)
 
 
+def test_pins_outlive_the_index(store: Path) -> None:
+    def pinned_after_loss() -> bool:
+        (store / "index.sqlite").write_bytes(b"\xff" * 9000)
+        with Opened(store) as opened:
+            return opened.cache.conversations.heads()["c"].pinned
+
+    with StoreTools(store) as tools:
+        tools.pin("c", True)
+        tools.rebuild()
+        assert [entry.pinned for entry in tools.ls()] == [True]
+    assert pinned_after_loss()
+    (store / "pins.json").unlink()  # of a store from before there was one
+    with Opened(store) as opened:
+        assert opened.cache.conversations.heads()["c"].pinned
+    assert pinned_after_loss()
+    with Opened(store) as opened:
+        opened.cache.conversations.pin("c", False)
+    assert not pinned_after_loss()
+
+
 @pytest.mark.parametrize("damage", ["garbage", "truncated", "empty", "another database"])
 def test_a_damaged_index_is_set_aside(store: Path, damage: str) -> None:
     index = store / "index.sqlite"

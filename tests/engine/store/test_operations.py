@@ -138,3 +138,11 @@ def test_a_segment_that_has_gone_is_no_debt(tmp_path: Path) -> None:
     with StoreTools(tmp_path) as tools:
         segment(tmp_path).unlink()
         assert tools.stat().dead_bytes == 0
+
+
+def test_entries_come_by_time_whoever_wrote_them_first(tmp_path: Path) -> None:
+    for at in (3, 1, 2):
+        log = KvLog(tmp_path)
+        log.add("info", "save", at=float(at))
+        log.flush()
+    assert [entry["at"] for entry in read_log(tmp_path, 2)] == [2, 3]

@@ -1,0 +1,60 @@
+"""What the reader has pinned, in a file of its own: it outlives the index, which can be made anew from the segments."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.store.locks import private_file
+
+FILE = "pins.json"
+Pin = tuple[str, str]  # fingerprint of the model (hex), conversation
+
+
+def read_pins(folder: Path) -> set[Pin] | None:
+    """None: there is no such file, or it cannot be read."""
+    try:
+        return {(str(model), str(conversation)) for model, conversation in json.loads((folder / FILE).read_text())}
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def note_pins(db: sqlite3.Connection, folder: Path, conversation: str, models: Iterable[int], pinned: bool) -> None:
+    """Call within a transaction, which keeps other processes out. A full disk does not stand in the way."""
+    names = {row[0]: row[1].hex() for row in db.execute("SELECT id, fingerprint FROM models").fetchall()}
+    changed = {(names[model], conversation) for model in models}
+    before = read_pins(folder)
+    known = {name for name, row in _heads(db).items() if row[1]} if before is None else before
+    after = known | changed if pinned else known - changed
+    if after != (before or set()):
+        _write(folder, after)
+
+
+def take_pins(db: sqlite3.Connection, folder: Path) -> None:
+    """Pins again what the file names. Within a transaction."""
+    heads, pins = _heads(db), read_pins(folder)
+    if pins is None:  # an index from before there was one is asked instead
+        pins = {name for name, row in heads.items() if row[1]}
+        if pins:
+            _write(folder, pins)
+    unpinned = [(heads[name][0], name[1]) for name in pins & heads.keys() if not heads[name][1]]
+    db.executemany("UPDATE heads SET pinned = 1 WHERE model = ? AND conversation = ?", unpinned)
+
+
+def _heads(db: sqlite3.Connection) -> dict[Pin, tuple[int, bool]]:
+    query = "SELECT fingerprint, conversation, model, pinned FROM heads JOIN models ON models.id = model"
+    return {(row[0].hex(), row[1]): (row[2], bool(row[3])) for row in db.execute(query).fetchall()}
+
+
+def _write(folder: Path, pins: set[Pin]) -> None:
+    fresh = folder / f"{FILE}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        with open(private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file:
+            json.dump(sorted(pins), file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(folder / FILE)
