@@ -19,7 +19,7 @@ from pathlib import Path
 from engine.kv.disk import DiskRecord, Gone, Head, Location, StateRecord
 from engine.kv.keys import Key
 from engine.kv.layout import PageLayout, kv_types_in
-from engine.store.pins import note_pins
+from engine.store.pins import forget_pins, set_pins
 from engine.store.record import Kind
 from engine.store.rows import (
     HEAD_COLUMNS,
@@ -94,7 +94,8 @@ class Index:
         self._heads: dict[str, Head] = {}
         self._version, self._last, self._removed = -1, 0, 0
         self._name, self._types = name, kv_types_in(layout)
-        self.model = _model_id(self._writer, fingerprint, name, layout)
+        with transaction(self._writer) as db:
+            self.model = model_id(db, fingerprint, name, layout)
         self.refresh()
 
     def close(self) -> None:
@@ -252,7 +253,7 @@ class Index:
         """Removes a head; `delete` also removes the records that only it used."""
         with self._write_lock, transaction(self._writer) as db:
             forget_head(db, self.model, conversation, delete)
-            note_pins(db, self._folder, conversation, [self.model], False)
+            forget_pins(db, self._folder, conversation, [self.model])
 
     def hide(self, key: Key) -> None:
         """The record counts as absent at once; `remove` makes that last."""
@@ -289,16 +290,9 @@ class Index:
 
     def pin(self, conversation: str, pinned: bool) -> None:
         with self._write_lock, transaction(self._writer) as db:
-            query = "UPDATE heads SET pinned = ? WHERE model = ? AND conversation = ?"
-            if db.execute(query, (pinned, self.model, conversation)).rowcount:
-                note_pins(db, self._folder, conversation, [self.model], pinned)
+            set_pins(db, self._folder, conversation, pinned, self.model)
 
     def touch(self, key: Key) -> None:
         """Notes that the record was used now; eviction lets that count for the pages before it too."""
         with self._write_lock, transaction(self._writer) as db:
             db.execute("UPDATE records SET used = ? WHERE model = ? AND key = ?", (time.time(), self.model, key))
-
-
-def _model_id(db: sqlite3.Connection, fingerprint: bytes, name: str, layout: str) -> int:
-    with transaction(db):
-        return model_id(db, fingerprint, name, layout)

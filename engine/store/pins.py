@@ -23,8 +23,23 @@ def read_pins(folder: Path) -> set[Pin] | None:
         return None
 
 
-def note_pins(db: sqlite3.Connection, folder: Path, conversation: str, models: Iterable[int], pinned: bool) -> None:
-    """Call within a transaction, which keeps other processes out. A full disk does not stand in the way."""
+def set_pins(db: sqlite3.Connection, folder: Path, conversation: str, pinned: bool, model: int | None = None) -> int:
+    """Pins what is kept of a conversation, of one model or of all; returns of how many. Within a transaction, which
+    keeps other processes out."""
+    query = "SELECT model FROM heads WHERE conversation = ?"
+    models = [row[0] for row in db.execute(query, (conversation,)).fetchall() if model in (None, row[0])]
+    names = [(pinned, one, conversation) for one in models]
+    db.executemany("UPDATE heads SET pinned = ? WHERE model = ? AND conversation = ?", names)
+    _note(db, folder, conversation, models, pinned)
+    return len(models)
+
+
+def forget_pins(db: sqlite3.Connection, folder: Path, conversation: str, models: Iterable[int]) -> None:
+    """Nothing is kept of it any more. Within a transaction."""
+    _note(db, folder, conversation, models, False)
+
+
+def _note(db: sqlite3.Connection, folder: Path, conversation: str, models: Iterable[int], pinned: bool) -> None:
     names = {row[0]: row[1].hex() for row in db.execute("SELECT id, fingerprint FROM models").fetchall()}
     changed = {(names[model], conversation) for model in models}
     before = read_pins(folder)
@@ -51,6 +66,7 @@ def _heads(db: sqlite3.Connection) -> dict[Pin, tuple[int, bool]]:
 
 
 def _write(folder: Path, pins: set[Pin]) -> None:
+    """A full disk does not stand in the way."""
     fresh = folder / f"{FILE}.{os.getpid()}"
     with contextlib.suppress(OSError):
         with open(private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file:

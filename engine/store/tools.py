@@ -19,7 +19,7 @@ from engine.store.checking import Damage, VerifyReport, why_unusable
 from engine.store.inspect import StateDifference, StateEntry, diff, show
 from engine.store.listing import ConversationEntry, conversations
 from engine.store.locks import maintenance
-from engine.store.pins import note_pins
+from engine.store.pins import forget_pins, set_pins
 from engine.store.recovery import is_damage, say_forgotten
 from engine.store.rows import forget_head, remove_records, transaction
 from engine.store.schema import cannot_open, connect, connect_read_only
@@ -161,7 +161,7 @@ class StoreTools:
             before, count = live_bytes(db), self._records()
             for model, _ in models:
                 forget_head(db, model, conversation, delete=True)
-            note_pins(db, self.folder, conversation, [model for model, _ in models], False)
+            forget_pins(db, self.folder, conversation, [model for model, _ in models])
             done = Forgotten(len(models), count - self._records(), before - live_bytes(db))
         if models:
             self._log.add(
@@ -207,15 +207,13 @@ class StoreTools:
     def pin(self, conversation: str, pinned: bool) -> bool:
         """Keeps a conversation's pages from being evicted; False if there is no such conversation."""
         with transaction(self._db) as db:
-            changed = db.execute("UPDATE heads SET pinned = ? WHERE conversation = ?", (pinned, conversation))
-            models = db.execute("SELECT model FROM heads WHERE conversation = ?", (conversation,)).fetchall()
-            note_pins(db, self.folder, conversation, [model for (model,) in models], pinned)
+            changed = set_pins(db, self.folder, conversation, pinned)
         for entry in (entry for entry in self.ls() if entry.conversation == conversation):
             self._log.add(
                 "info", "pin" if pinned else "unpin", conversation=conversation, tokens=entry.tokens_saved,
                 bytes=entry.bytes, reason="asked for",
             )  # fmt: skip
-        return changed.rowcount > 0
+        return changed > 0
 
     def _records(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM records").fetchone()[0])
