@@ -20,6 +20,11 @@ def as_engine_error(error: Exception) -> EngineError:
     )
 
 
+def pass_over(what: str, error: Exception) -> None:
+    """Only logged: nobody waits for it."""
+    log.error("engine: %s failed", what, exc_info=error)
+
+
 def explained(error: Exception) -> EngineError:
     """The error itself, or what the reader is told of a bug in a turn's own work."""
     if isinstance(error, EngineError):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine import mishaps
 from engine.background import DocumentReader
 from engine.canary import Canary
 from engine.kv.cache import KvCache
 from engine.kv.disk import Gone
 from engine.kv.reasons import computed_ranges, why_missing
 from engine.loading import LoadedModel
-from engine.messages import ConversationId, EngineSettings, EngineStats, QueryState, StateReport
+from engine.messages import ConversationId, EngineSettings, EngineStats, Event, QueryState, StateReport
 from engine.overflow import shift_refused
 from engine.prefetch import Prefetch
 from engine.runner import Runner
@@ -39,6 +41,13 @@ class Running:
     def may_shift(self) -> bool:
         """Whether a range can be taken out without computing what follows."""
         return not shift_refused(self.model.handle.spec, self.settings.kv_type_k)
+
+    def tell_stats(self, emit: Callable[[Event], None]) -> None:
+        """For the status bar: whatever is wrong with the numbers, no turn fails over them."""
+        try:
+            emit(self.stats())
+        except Exception as error:
+            mishaps.pass_over("the numbers of the status bar", error)
 
     def stats(self) -> EngineStats:
         stat = self.cache.stat()

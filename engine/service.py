@@ -154,7 +154,7 @@ class Service:
         now = time.monotonic()
         if now >= self._stats_due and (busy or self._stats_due):
             self._stats_due = now + _STATS_SECONDS if busy else 0.0
-            self._emit(running.stats())
+            running.tell_stats(self._emit)
 
     def _tell(self, running: Running) -> None:
         for notice in running.cache.notices():

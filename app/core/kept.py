@@ -33,7 +33,7 @@ def forget_kept(kv: Path, is_gone: Callable[[str], bool], drop: Callable[[str], 
     """Frees what is kept under names that `is_gone` says. `drop` does it where an engine has the store in use; None: it
     is done here. A store that cannot be opened now keeps it until its budget is used up.
     """
-    from engine.store.store import INDEX_NAME
+    from engine.store.opening import INDEX_NAME
     from engine.store.tools import StoreTools
 
     if not (kv / INDEX_NAME).is_file():

@@ -9,8 +9,8 @@ from pathlib import Path
 from engine.kv.layout import kv_types_in
 from engine.store.budget import live_bytes, segment_bytes
 from engine.store.eviction import pinned_bytes
+from engine.store.opening import INDEX_NAME
 from engine.store.rows import counter
-from engine.store.store import INDEX_NAME
 
 
 @dataclass(frozen=True)

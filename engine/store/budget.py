@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -35,16 +36,24 @@ class Collected:
     bytes_after: int = 0
 
 
+@dataclass(frozen=True)
+class DiskStat:
+    """`bytes`: all segments of the folder, other models' included; `records`, `conversations`: of this model."""
+
+    bytes: int
+    budget_bytes: int
+    records: int
+    conversations: int
+
+
 def segment_bytes(folder: Path) -> int:
-    """Bytes of all segments, dead records included."""
+    """Bytes of all segments, dead records included; 0 where the folder was removed."""
     total = 0
-    with os.scandir(folder) as entries:
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(SUFFIX):
-                try:
+                with contextlib.suppress(FileNotFoundError):
                     total += entry.stat().st_size
-                except FileNotFoundError:
-                    continue
     return total
 
 

@@ -67,7 +67,8 @@ def is_damage(error: sqlite3.Error) -> bool:
     """Whether it says that the database is broken or not ours; not that it is busy or the disk is full."""
     if isinstance(error, sqlite3.OperationalError):
         return any(word in str(error) for word in ("no such", "has no column", "malformed", "already exists"))
-    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.NotSupportedError)
+    ours = sqlite3.NotSupportedError, sqlite3.ProgrammingError  # the latter: it was closed meanwhile
+    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, ours)
 
 
 def is_full(error: sqlite3.Error) -> bool:

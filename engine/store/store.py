@@ -5,9 +5,9 @@ Look-ups come from memory; writing and reading happen on I/O threads; damage and
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,15 +19,16 @@ from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog, LogLevel
 from engine.kv.value import Costs
-from engine.store.budget import collect, segment_bytes
+from engine.store.budget import DiskStat, collect, segment_bytes
 from engine.store.index import GroupCount, Index
 from engine.store.jobs import Job
-from engine.store.locks import maintenance, private_folder
+from engine.store.locks import maintenance
 from engine.store.mapping import can_map, map_records
+from engine.store.opening import REMOVED, SEGMENTS_NAME, Place
 from engine.store.packing import Packer
 from engine.store.reader import ReadBatch, Reader
 from engine.store.record import BLOCK, SHIFTED
-from engine.store.recovery import Recovered, is_damage, mark_damaged, repair
+from engine.store.recovery import is_damage, mark_damaged
 from engine.store.schema import cannot_open
 from engine.store.segments import Segments
 from engine.store.states import read_state
@@ -36,19 +37,8 @@ from engine.store.writer import Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
-INDEX_NAME = "index.sqlite"
-SEGMENTS_NAME = "segments"
 _EVICT_TO = 0.9  # of the budget, so that not every page evicts
-
-
-@dataclass(frozen=True)
-class DiskStat:
-    """`bytes`: all segments of the folder, other models' included; `records`, `conversations`: of this model."""
-
-    bytes: int
-    budget_bytes: int
-    records: int
-    conversations: int
+_AGAIN_SECONDS = 5.0
 
 
 class KvStore:
@@ -64,10 +54,10 @@ class KvStore:
         """Opens or makes the store. StoreError: the folder cannot be used."""
         self.folder = Path(folder)
         self._budget, self._log = budget, log or KvLog(None)
+        known = fingerprint, GroupCount.of(layout), name, layout.describe()
+        self._place = Place(self.folder, lambda path: Index(path, *known))
         try:
-            self.recovered, self._index = _open(
-                self.folder, lambda path: Index(path, fingerprint, GroupCount.of(layout), name, layout.describe())
-            )
+            self.recovered, self._index = self._place.open()
         except (OSError, sqlite3.Error) as error:
             advice = "Check the folder's permissions and the free space; conversations go on without being saved."
             raise cannot_open("Saved conversations cannot be used.", self.folder, error, advice) from error
@@ -87,6 +77,7 @@ class KvStore:
         self._ways.save()
         self._segments.close()
         self._index.close()
+        self._place.close()
 
     @property
     def bytes_written(self) -> int:
@@ -105,7 +96,10 @@ class KvStore:
     # --- look-ups ---
 
     def refresh(self) -> bool:
-        return self._safely(self._index.refresh, False)
+        if lost := self._is_lost():
+            self._writer.submit(Job(task=self._open_again))
+            self._writer.flush(_AGAIN_SECONDS)
+        return self._safely(self._index.refresh, False) or lost
 
     def find(self, key: Key) -> DiskRecord | None:
         return self._safely(self._index.find, None, key)
@@ -251,6 +245,30 @@ class KvStore:
     def _met(self, error: Exception) -> None:
         if isinstance(error, sqlite3.Error) and is_damage(error):
             mark_damaged(self.folder)
+        elif isinstance(error, FileNotFoundError):
+            with contextlib.suppress(OSError, sqlite3.Error):  # it is tried again with the next record
+                self._open_again()
+
+    def _is_lost(self) -> bool:
+        return self._place.is_lost() or self._writer.is_removed
+
+    def _open_again(self) -> None:
+        """On the writing thread: whatever was removed under this process is made again, and the index read anew.
+
+        Rows whose segments are gone go, so that the next save writes again what is still in memory.
+        """
+        if not self._is_lost():
+            return
+        removed = self._writer.is_removed or not self._place.has_segments()
+        self._writer.let_go()
+        recovered, index = self._place.open()
+        before, self._index = self._index, index
+        self._writer.publish_to(index)
+        before.close()
+        if removed:
+            self._writer.notify(REMOVED)
+        reason = "the folder was removed" if removed else "its file was replaced"
+        self._note("warn", "reopen", {"records": recovered.records, "reason": reason})
 
     def _make_room(self, size: int, after: Key | None) -> bool:
         """On the writing thread: evicts when the budget is reached; False if that did not help.
@@ -258,6 +276,7 @@ class KvStore:
         `after`: the page that the record follows. Without it the record would be of no use, so it stays, and where it
         is gone nothing is evicted for the record.
         """
+        self._open_again()
         folder = self.folder / SEGMENTS_NAME
         if segment_bytes(folder) + self._writer.held_bytes + size <= self._budget:
             return True
@@ -278,22 +297,3 @@ class KvStore:
         """On the writing thread."""
         self._log.add(level, operation, **fields)
         self._log.flush()
-
-
-def _open(folder: Path, index: Callable[[Path], Index]) -> tuple[Recovered, Index]:
-    """An index whose damage shows only when all of it is read is made anew as well."""
-    recovered = prepare(folder)
-    try:
-        return recovered, index(folder / INDEX_NAME)
-    except sqlite3.Error as error:
-        if not is_damage(error):
-            raise
-        return prepare(folder, anew=True), index(folder / INDEX_NAME)
-
-
-def prepare(folder: Path, anew: bool = False) -> Recovered:
-    """Makes the folders and brings index and segments into agreement. OSError, sqlite3.Error."""
-    private_folder(folder)
-    private_folder(folder / SEGMENTS_NAME)
-    with maintenance(folder) as free:
-        return repair(folder / INDEX_NAME, folder / SEGMENTS_NAME, anew) if free else Recovered()

@@ -19,11 +19,11 @@ from engine.store.checking import Damage, VerifyReport, why_unusable
 from engine.store.inspect import StateDifference, StateEntry, diff, show
 from engine.store.listing import ConversationEntry, conversations
 from engine.store.locks import maintenance
+from engine.store.opening import INDEX_NAME, SEGMENTS_NAME, prepare
 from engine.store.pins import forget_pins, set_pins
 from engine.store.recovery import is_damage, say_forgotten
 from engine.store.rows import forget_head, remove_records, transaction
 from engine.store.schema import cannot_open, connect, connect_read_only
-from engine.store.store import INDEX_NAME, SEGMENTS_NAME, prepare
 from engine.store.transfer import Transferred, export_state, import_state
 
 P = ParamSpec("P")

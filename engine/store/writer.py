@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from engine.kv.disk import NOT_SAVED, Notice
+from engine.kv.disk import Notice
 from engine.kv.keys import Key
 from engine.store.index import Index
-from engine.store.jobs import Job, Unpublished
+from engine.store.jobs import Job, Unpublished, refusal
 from engine.store.packing import Packer
 from engine.store.record import BLOCK, RecordHeader
 from engine.store.recovery import forget_record, head_record
@@ -30,7 +30,6 @@ _LONGEST_SECONDS = 2.0  # what a crash may lose, besides what is in the middle o
 _UNSYNCED_BYTES = 64 << 20
 _RETRY_SECONDS = 30.0
 _NICENESS = 10
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Writer:
@@ -98,6 +97,12 @@ class Writer:
     def retry(self) -> None:
         self._refused_until = 0.0
 
+    @property
+    def is_removed(self) -> bool:
+        """The segment's file is not there any more."""
+        segment = self._segment
+        return segment is not None and not segment.path.exists()
+
     def notify(self, notice: Notice) -> None:
         self._notices.append(notice)
 
@@ -133,7 +138,27 @@ class Writer:
     def _age(self) -> float:
         return time.monotonic() - self._open.since if self._open.jobs else 0.0
 
+    def let_go(self) -> None:
+        """On the thread, when files were removed under it: what was appended and not published is queued again."""
+        batch, self._open = self._open, Unpublished()
+        with self._changed:
+            self._queue.extendleft(reversed(batch.jobs))
+        self._retire()
+
+    def publish_to(self, index: Index) -> None:
+        """On the thread."""
+        self._index = index
+
+    def _met_removal(self) -> None:
+        """Whoever hears of failures lets go of a segment whose file is gone."""
+        if self.is_removed:
+            self._failed(FileNotFoundError(errno.ENOENT, "a segment was removed"))
+
     def _guarded(self, job: Job) -> None:
+        if self.is_removed:
+            self._queue.appendleft(job)  # what was appended before goes in front of it
+            self._met_removal()
+            return
         try:
             self._do(job)
         except Exception as error:  # whatever it is, it must not end the thread that everybody waits for
@@ -211,6 +236,7 @@ class Writer:
 
     def _publish(self) -> None:
         """Makes everything appended durable, then known."""
+        self._met_removal()
         batch, self._open = self._open, Unpublished()
         if not batch.jobs:
             return
@@ -221,6 +247,10 @@ class Writer:
                 ends = {self._segment.name: self._segment.end}
             self._index.publish(batch.records, ends, batch.heads.values(), batch.bytes)
         except Exception as error:  # as in _guarded: somebody waits for each of these jobs
+            if self.is_removed:
+                self._open = batch
+                self._met_removal()
+                return
             self._refuse(batch.jobs, error)
             if not isinstance(error, sqlite3.Error):
                 self._retire()
@@ -253,7 +283,7 @@ class Writer:
 
     def _refuse(self, jobs: list[Job], error: Exception) -> None:
         self._failed(error)
-        notice = _notice(error)
+        notice = refusal(error)
         self.refused = notice.why
         if time.monotonic() >= self._refused_until:
             self._notices.append(notice)
@@ -268,15 +298,3 @@ class Writer:
                 segment.close()
                 if segment.is_empty:
                     segment.path.unlink(missing_ok=True)
-
-
-def _notice(error: Exception) -> Notice:
-    full = isinstance(error, OSError) and error.errno in _FULL
-    full = full or (isinstance(error, sqlite3.Error) and "full" in str(error))
-    return Notice(
-        NOT_SAVED,
-        "The disk is full, or the disk budget is used up." if full else f"Writing failed: {error}.",
-        "They go on from memory; saving is tried again. Free some space, or raise the disk budget."
-        if full
-        else "They go on from memory; saving is tried again.",
-    )

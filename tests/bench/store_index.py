@@ -40,9 +40,9 @@ from engine.messages import Tokens  # noqa: E402
 from engine.store import KvStore  # noqa: E402
 from engine.store.index import GroupCount, Index  # noqa: E402
 from engine.store.jobs import Job  # noqa: E402
+from engine.store.opening import INDEX_NAME, SEGMENTS_NAME  # noqa: E402
 from engine.store.record import Kind, RecordHeader  # noqa: E402
 from engine.store.rows import NewRecord  # noqa: E402
-from engine.store.store import INDEX_NAME, SEGMENTS_NAME  # noqa: E402
 
 CHAIN = 781  # pages of a conversation: 99,968 tokens
 TICK = 0.005

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,23 @@ def test_a_file_cut_short_under_an_answer_does_not_change_it(
         assert again.reused.total >= len(tokens), "what was computed again is kept"
     with Driver(model, tmp_path / "kv") as driver:
         assert driver.run("3", "c", tokens + answered.generated + prompt(3, 4)).generated == again.generated
+
+
+@pytest.mark.parametrize("what", ["kv/segments", "kv"])
+def test_a_folder_removed_during_an_answer_costs_nothing_but_the_copy(model: Path, tmp_path: Path, what: str) -> None:  # noqa: F811
+    with Driver(model, tmp_path / "kv") as driver:
+        first = driver.run("1", "c", prompt(300))
+        tokens = prompt(300) + first.generated + prompt(5, 3)
+        driver.submit("2", "c", tokens, LONG, history=len(tokens) - 6)
+        driver.wait_tokens("2", 3)
+        shutil.rmtree((tmp_path / what).rename(tmp_path / "gone"))
+        second = driver.result("2")
+        tokens += second.generated + prompt(5, 4)
+        third = driver.run("3", "c", tokens, history=len(tokens) - 6)
+        told = [event.what for event in driver.events if isinstance(event, EngineNotice)]
+        assert [text for text in told if "engine" in text] == []
+        assert sum("was removed" in text for text in told) == 1
+    assert second.reason != "cancelled"
+    with Driver(model, tmp_path / "kv") as driver:
+        tokens += third.generated + prompt(5, 5)
+        assert driver.run("4", "c", tokens, history=len(tokens) - 6).reused.disk >= len(tokens) - 7

@@ -16,9 +16,9 @@ from engine.kv.layout import PageLayout
 from engine.kv.sequence import Sequence
 from engine.messages import Tokens
 from engine.store import KvStore
+from engine.store.opening import INDEX_NAME
 from engine.store.rows import move_record, transaction
 from engine.store.schema import connect
-from engine.store.store import INDEX_NAME
 from engine.store.tools import StoreTools
 from tests.engine.kv.small import PAGE, append, check_rows, small_layout
 from tests.engine.store.opened import Opened, restore, tokens_of

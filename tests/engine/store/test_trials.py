@@ -1,4 +1,5 @@
-"""Trial after trial on one store: killed writers, flipped bits, truncated and removed files, a full disk, a neighbour.
+"""Trial after trial on one store: killed writers, flipped bits, truncated and removed files, a removed folder, a full
+disk, a neighbour.
 
 After each trial everything that comes back must be right, what was acknowledged and not damaged must come back,
 and work goes on. `PAGEKEEP_TRIALS=1000` is the long form.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sys
 import time
 from collections import Counter
@@ -24,8 +26,8 @@ from tests.engine.store.worker import DOCUMENT, script
 TRIALS = int(os.environ.get("PAGEKEEP_TRIALS", "16"))
 ROUNDS = 40
 FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))"
-DAMAGING = ("flip", "truncate", "remove", "index")
-KINDS = ("kill", "full", "beside", "flip", "flip", "truncate", "remove", "index", "tidy")
+DAMAGING = ("flip", "truncate", "remove", "index", "vanish")
+KINDS = ("kill", "full", "beside", "flip", "flip", "truncate", "remove", "index", "tidy", "vanish")
 
 
 class Trials:
@@ -86,6 +88,17 @@ class Trials:
                 sequence = restore(opened.cache, found)
                 check_rows(sequence)
                 sequence.release()
+
+    def vanish(self, number: int) -> None:
+        """The folder, or that of the segments, goes while it is in use."""
+        with Opened(self.folder) as opened:
+            opened.converse("own-before", DOCUMENT).release()
+            gone = self.folder if number % 2 else self.folder / "segments"
+            shutil.rmtree(gone.rename(self.folder.with_name("gone")))
+            opened.converse("own-after", DOCUMENT + tokens_of(range(number))).release()
+        self.histories["own-after"] = DOCUMENT + tokens_of(range(number))
+        with Opened(self.folder) as opened:
+            assert opened.cache.match(self.histories["own-after"]).tokens == len(self.histories["own-after"])
 
     def index(self, number: int) -> None:
         index = self.folder / "index.sqlite"

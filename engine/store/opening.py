@@ -1,0 +1,83 @@
+"""Opening the store's folder, and noticing that files were removed under whoever has it open."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.kv.disk import Notice
+from engine.store.index import Index
+from engine.store.locks import maintenance, private_folder
+from engine.store.recovery import Recovered, is_damage, repair
+
+INDEX_NAME = "index.sqlite"
+SEGMENTS_NAME = "segments"
+REMOVED = Notice(
+    "The folder of saved conversations was removed while it was in use.",
+    "It was made again; what lay only there is read again when it is needed.",
+    "Nothing needs to be done.",
+)
+_Identity = tuple[int, int]
+
+
+class Place:
+    """The folder as it was opened last. `make`: an index at a path.
+
+    The segments' folder is held open, so that its number is not given to another one meanwhile; the index's file is
+    held by its connections.
+    """
+
+    def __init__(self, folder: Path, make: Callable[[Path], Index]) -> None:
+        self._index, self._segments = folder / INDEX_NAME, folder / SEGMENTS_NAME
+        self._make = make
+        self._known: tuple[_Identity | None, _Identity | None] = (None, None)
+        self._held = -1
+
+    def open(self) -> tuple[Recovered, Index]:
+        """An index whose damage shows only when all of it is read is made anew as well. OSError, sqlite3.Error."""
+        folder = self._index.parent
+        recovered = prepare(folder)
+        try:
+            index = self._make(self._index)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            recovered, index = prepare(folder, anew=True), self._make(self._index)
+        self.close()
+        self._held = os.open(self._segments, os.O_RDONLY | os.O_CLOEXEC)
+        self._known = self._found()
+        return recovered, index
+
+    def is_lost(self) -> bool:
+        """The index or the segments' folder is not there any more, or another one is."""
+        return self._found() != self._known
+
+    def has_segments(self) -> bool:
+        """The segments' folder is the one that was opened."""
+        return self._found()[1] == self._known[1]
+
+    def close(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+
+    def _found(self) -> tuple[_Identity | None, _Identity | None]:
+        return _identity(self._index), _identity(self._segments)
+
+
+def _identity(path: Path) -> _Identity | None:
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_dev, found.st_ino
+    return None
+
+
+def prepare(folder: Path, anew: bool = False) -> Recovered:
+    """Makes the folders and brings index and segments into agreement. OSError, sqlite3.Error."""
+    private_folder(folder)
+    private_folder(folder / SEGMENTS_NAME)
+    with maintenance(folder) as free:
+        return repair(folder / INDEX_NAME, folder / SEGMENTS_NAME, anew) if free else Recovered()

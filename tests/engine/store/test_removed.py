@@ -1,0 +1,82 @@
+"""The folder of the store, or a part of it, is removed or replaced while it is in use: saving comes back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.store.recovery import repair
+from tests.engine.kv.small import PAGE, append, check_rows
+from tests.engine.store.opened import Opened, restore, tokens_of
+
+BEGUN = tokens_of(range(6 * PAGE + 5))
+MORE = tokens_of(range(600, 600 + 2 * PAGE))
+
+
+def remove(store: Path, what: str) -> None:
+    if what == "index":
+        for path in store.glob("index.sqlite*"):
+            path.unlink()
+    elif what == "files":
+        for path in (store / "segments").iterdir():
+            path.unlink()
+    else:
+        shutil.rmtree(store / "segments" if what == "segments" else store)
+
+
+def comes_back(store: Path) -> None:
+    with Opened(store) as opened:
+        sequence = restore(opened.cache, opened.cache.match(BEGUN + MORE))
+        assert sequence.num_tokens == len(BEGUN + MORE)
+        check_rows(sequence)
+        assert set(opened.store.heads()) == {"c"}
+
+
+@pytest.mark.parametrize("before", ["own segment", "read only"])
+@pytest.mark.parametrize("what", ["segments", "all", "files", "index"])
+def test_saving_comes_back_where_files_were_removed(tmp_path: Path, what: str, before: str) -> None:
+    store = tmp_path / "kv"
+    with Opened(store) as opened:
+        opened.converse("c", BEGUN).release()
+    with Opened(store) as opened:
+        sequence = restore(opened.cache, opened.cache.match(BEGUN))
+        if before == "own segment":
+            append(sequence, tokens_of(range(600, 604)))
+            opened.cache.save("c", sequence)
+            opened.cache.flush(30)
+        remove(store, what)
+        assert opened.store.stat().bytes >= 0
+        append(sequence, tokens_of(range(600 + sequence.num_tokens - len(BEGUN), 600 + 2 * PAGE)))
+        opened.cache.save("c", sequence)
+        assert opened.cache.flush(30)
+        assert opened.store.refused() == ""
+        told = [notice.what for notice in opened.cache.notices()]
+        removed = what in ("segments", "all") or (what, before) == ("files", "own segment")
+        assert len(told) == removed
+        assert all("removed" in text for text in told)
+        assert opened.store.stat().bytes > 0
+    if (what, before) != ("files", "read only"):  # nothing tells of those before they are read
+        comes_back(store)
+
+
+def test_what_was_not_published_yet_is_appended_again(tmp_path: Path) -> None:
+    store = tmp_path / "kv"
+    with Opened(store) as opened:
+        sequence = opened.cache.sequence(opened.cache.match(BEGUN + MORE))
+        append(sequence, BEGUN + MORE)
+        opened.cache.save("c", sequence)
+        shutil.rmtree(store)
+        assert opened.cache.flush(30)
+    comes_back(store)
+
+
+def test_an_index_that_another_process_made_anew_is_taken_over(tmp_path: Path) -> None:
+    store = tmp_path / "kv"
+    with Opened(store) as opened:
+        opened.converse("c", BEGUN).release()
+        repair(store / "index.sqlite", store / "segments", anew=True)
+        opened.converse("c", BEGUN + MORE).release()
+        assert not opened.cache.notices()
+    comes_back(store)
