@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from rag.context import whole_document_text
 from rag.errors import DocumentError
 from rag.index import records
 from rag.ingest import Shelf
+from rag.scope import Chapter, chapters
 from rag.types import CharRange, Document, DocumentId, IntakeReport, Outline, Passage
 
 
@@ -33,6 +36,17 @@ class Contents:
 
     def outline(self, document_id: DocumentId) -> list[Outline]:
         return records.outline(self._shelf.db, document_id)
+
+    def chapters(self, document_id: DocumentId) -> list[Chapter]:
+        """The outline's entries with their numbers and pages."""
+        found = self.outline(document_id)
+        begun = sorted({entry.page_index for entry in found if entry.page_index is not None})
+        texts = self._shelf.db.tuples(
+            "SELECT page_index, text FROM pages WHERE document_id = ?"
+            " AND page_index IN (SELECT value FROM json_each(?))",
+            (document_id, json.dumps(begun)),
+        )
+        return chapters(found, self.document(document_id).pages, dict(texts))
 
     def page_label(self, document_id: DocumentId, page_index: int) -> str:
         """The printed label; the file's page number (from 1) where the PDF has none."""

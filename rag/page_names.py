@@ -25,10 +25,10 @@ SPAN = re.compile(
 def named_pages(question: str, labels: Sequence[str]) -> range | None:
     """The smallest range of file pages (from 0) with all that a question names by their printed labels, as "page 35",
     "pages 10 to 20", "page 3 and page 7"; a number that is no label counts as a file page from 1."""
-    spans = [span.group("first", "last") for match in PAGES.finditer(question) for span in SPAN.finditer(match[0])]
-    found = [(span, _range(*span, labels)) for span in spans]
+    spans = [span for match in PAGES.finditer(question) for span in SPAN.finditer(match[0])]
+    found = [(span["first"], _range(span["first"], span["last"], labels)) for span in spans]
     ranges = [pages for _, pages in found if pages is not None]
-    if not ranges or any(pages is None and first.isdigit() for (first, _), pages in found):
+    if not ranges or any(pages is None and first.isdigit() for first, pages in found):
         return None
     return range(min(pages.start for pages in ranges), max(pages.stop for pages in ranges))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rag.types import Outline
@@ -11,14 +11,19 @@ from rag.types import Outline
 CHAPTER = re.compile(
     r"\b(?P<kind>(?i:chapter|section|appendix|part))\s+(?P<name>\d+(?:\.\d+)*|[A-Z](?:\.\d+)*\b|[IVX]+\b)"
 )
-NUMBERED = re.compile(r"^(?:(?:chapter|section|appendix|part)\s+)?(?P<number>(?:\d+|[A-Z])(?:\.\d+)*)\b[.:)]?", re.I)
+NUMBERED = re.compile(  # "3.1 Tools", "Chapter 3: Tools", "A. Tables"; not "64-bit systems"
+    r"^(?:(?P<kind>chapter|section|appendix|part)\s+)?(?P<number>(?:\d+|[A-Z])(?:\.\d+)*)"
+    r"(?:[.:)]|(?=[\s,–—]|-\s|$))",
+    re.IGNORECASE,
+)
+BEFORE_TITLE = re.compile(r"(?:(?:\d+|[ivxlc]+|[a-z]|chapter|section|appendix|part) ){0,6}")  # at a page's top
 LEAST_TITLE = 6  # letters; a shorter title is a word that a question has anyway
 
 
 @dataclass(frozen=True)
 class Chapter:
     """An outline entry with the pages it covers, both ends included. `number`: its own ("3.1"), or counted
-    among the chapters of the first level when its title has none."""
+    among the chapters of the first level where they have no numbering."""
 
     title: str
     level: int
@@ -31,40 +36,74 @@ class Chapter:
         return range(self.first, self.last + 1)
 
 
-def chapters(outline: Sequence[Outline], pages: int) -> list[Chapter]:
+def chapters(outline: Sequence[Outline], pages: int, texts: Mapping[int, str] | None = None) -> list[Chapter]:
     """The outline's entries that point somewhere, in their order.
 
-    A chapter of the first level ends before the page the next one begins on, a section on it: chapters begin new
-    pages, sections mostly do not.
+    An entry ends on the page the next one of its level begins on, or before it where that one's heading stands at the
+    page's top.
+
+    Args:
+        pages: how many the document has.
+        texts: of pages that entries begin on; where one is missing the heading may stand in its middle.
     """
     placed = [(entry, entry.page_index) for entry in outline if entry.page_index is not None]
     numbers = _numbers([entry for entry, _ in placed])
     found: list[Chapter] = []
     for position, (entry, first) in enumerate(placed):
-        after = (page for later, page in placed[position + 1 :] if later.level <= entry.level and page >= first)
-        following = next(after, pages)
-        last = following - 1 if entry.level == 0 or following == pages else following
-        found.append(Chapter(entry.title, entry.level, numbers[position], first, max(first, last)))
+        after = (one for one in placed[position + 1 :] if one[0].level <= entry.level and one[1] >= first)
+        following, page = next(after, (None, pages))
+        ends_before = following is None or _begins_page(following.title, (texts or {}).get(page, ""))
+        found.append(
+            Chapter(entry.title, entry.level, numbers[position], first, max(first, page - 1 if ends_before else page))
+        )
     return found
 
 
-def _numbers(entries: Iterable[Outline]) -> list[str]:
-    """Own numbers; entries of the first level are counted where none of them has a number."""
-    entries = list(entries)
+def _begins_page(title: str, text: str) -> bool:
+    """Nothing but numbers stands before the heading. A title that is there again may be the page's header."""
+    wanted, words = _letters(NUMBERED.sub("", title, count=1)), _letters(text)
+    if not wanted or f" {words} ".count(f" {wanted} ") != 1:
+        return False
+    return BEFORE_TITLE.fullmatch(f"{words} "[: f" {words} ".index(f" {wanted} ")]) is not None
+
+
+def _numbers(entries: Sequence[Outline]) -> list[str]:
+    """Own numbers; entries of the first level are counted where theirs are no numbering, appendices apart."""
     own = [_own_number(entry.title) for entry in entries]
-    if any(number and entry.level == 0 for number, entry in zip(own, entries, strict=True)):
+    top = [(entry.title, number) for entry, number in zip(entries, own, strict=True) if entry.level == 0 and number]
+    if _is_numbering(top):
         return own
     count = 0
     for position, entry in enumerate(entries):
-        if entry.level == 0:
+        if entry.level == 0 and not _is_appendix(entry.title):
             count += 1
             own[position] = str(count)
     return own
 
 
-def _own_number(title: str) -> str:
+def _is_numbering(numbered: Sequence[tuple[str, str]]) -> bool:
+    """Titles and what could be their numbers: one says "chapter", or they begin at 1 or A, or follow one another.
+    "64 bits explained" and "A Tour of the Program" number nothing by themselves."""
+    if any((match := NUMBERED.match(title)) and match["kind"] and not _is_appendix(title) for title, _ in numbered):
+        return True
+    first = {number.split(".")[0] for title, number in numbered if not _is_appendix(title)}
+    counted = {int(number) for number in first if number.isdecimal()}
+    return bool(counted & {0, 1}) or any(number + 1 in counted for number in counted) or {"A", "B"} <= first
+
+
+def _is_appendix(title: str) -> bool:
     match = NUMBERED.match(title)
-    return match["number"].upper() if match and (match["number"][0].isdigit() or len(title) > len(match[0])) else ""
+    return match is not None and (match["kind"] or "").casefold() == "appendix"
+
+
+def _own_number(title: str) -> str:
+    """A letter is one where it stands apart: "A. Tables", "A Tables", "A.1 tables", but not "A tour"."""
+    match = NUMBERED.match(title)
+    if match is None:
+        return ""
+    rest = title[match.end() :].strip()
+    apart = bool(rest) and title[0].isupper() and (len(match[0]) > 1 or rest[0].isupper() or rest[0].isdigit())
+    return match["number"].upper() if match["kind"] or match["number"][0].isdecimal() or apart else ""
 
 
 def named_chapter(question: str, chapters: Sequence[Chapter]) -> Chapter | None:

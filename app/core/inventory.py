@@ -12,7 +12,6 @@ from app.core.records import Message, PhaseTimes, TokenReport, TurnReport
 from engine.messages import ConversationId, Tokens
 from rag.inventory import Entry, answer, no_such_page
 from rag.page_names import PAGES
-from rag.scope import chapters
 from rag.types import DocumentId
 
 if TYPE_CHECKING:
@@ -52,4 +51,4 @@ def store_told(
 
 
 def _entry(document: Document, library: Library) -> Entry:
-    return Entry(document, tuple(chapters(library.outline(DocumentId(document.id)), document.pages)))
+    return Entry(document, tuple(library.chapters(DocumentId(document.id))))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from app.core.errors import UserError
 from app.core.lookups import Scope
 from rag.page_names import listed_pages, named_pages
-from rag.scope import Chapter, chapters, named_chapter
+from rag.scope import Chapter, named_chapter
 from rag.types import DocumentId, Passage
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ class Scopes:
         return self._named(question, documents) or Searched(tuple(documents))
 
     def chapters(self, document: int) -> list[Chapter]:
-        library = self._library()
-        known = library.document(DocumentId(document))
-        return chapters(library.outline(known.id), known.pages)
+        return self._library().chapters(DocumentId(document))
 
     def by_pages(self, document: int, text: str) -> Scope:
         """Printed labels as "10-20" or "iv". Raises UserError, also for pages that are not one range."""

@@ -4,7 +4,6 @@ import pytest
 
 from rag import Document, Library
 from rag.inventory import Entry, answer, no_such_page, subjects
-from rag.scope import chapters
 
 NAMES = ["pagekeep-sample.pdf", "gap-ref.pdf"]
 
@@ -52,7 +51,7 @@ def test_what_is_asked_for(question: str, asked: str | None) -> None:
 
 def entries(library: Library, sample: Document) -> list[Entry]:
     other = replace(sample, name="second.pdf", pages=520, unreadable_pages=(3, 4))
-    return [Entry(sample, tuple(chapters(library.outline(sample.id), sample.pages))), Entry(other)]
+    return [Entry(sample, tuple(library.chapters(sample.id))), Entry(other)]
 
 
 def test_two_things_asked_at_once(library: Library, sample: Document) -> None:

@@ -7,7 +7,7 @@ from rag import Document, Library
 from rag.expressions import match_expression, part_expression
 from rag.ingest import window_vectors
 from rag.retrieve import _with_neighbours
-from rag.scope import chapters, named_chapter
+from rag.scope import named_chapter
 from rag.words import Searched, word_scores
 from tests.rag import pdf_files
 from tests.rag.conftest import WordBag
@@ -146,7 +146,7 @@ def test_only_some_pages_are_searched(tmp_path: Path) -> None:
     assert len(everywhere) > 3
     found = library.search("deposit desk reader", top=20, pages={document.id: range(4, 7)})
     assert {hit.page_index for hit in found} == everywhere & {4, 5, 6}
-    chapter = named_chapter("chapter 3", chapters(library.outline(document.id), document.pages))
+    chapter = named_chapter("chapter 3", library.chapters(document.id))
     assert chapter is not None
     kept = library.search("What is the deposit for guests?", pages={document.id: chapter.pages})
     assert {hit.page_index for hit in kept} <= set(chapter.pages)
