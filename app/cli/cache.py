@@ -39,7 +39,10 @@ def run(options: Namespace, console: Console) -> int | None:
     paths = Paths.default().create()
     settings, _ = load_settings(paths.settings)
     with StoreTools(paths.kv, settings.engine.cache_log) as tools:
-        return ACTIONS[options.action](tools, paths, console, options)
+        status = ACTIONS[options.action](tools, paths, console, options)
+        for notice in tools.notices:
+            console.note(f"{notice.what} {notice.why} {notice.next}")
+        return status
 
 
 def _ls(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:

@@ -67,8 +67,8 @@ def conversation_lines(entries: Sequence[tuple[ConversationEntry, Named]]) -> li
             megabytes(e.bytes),
             megabytes(e.shared_bytes) if e.shared_bytes else "-",
             time.strftime("%Y-%m-%d %H:%M", time.localtime(e.saved)),
-            e.kv_type or "?",
-            e.model or "?",
+            e.kv_type or "not known yet",
+            e.model or "not known yet",
         )
         for e, named in entries
     ]

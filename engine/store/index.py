@@ -21,6 +21,7 @@ from engine.kv.keys import Key
 from engine.kv.layout import PageLayout, kv_types_in
 from engine.store.pins import forget_pins, set_pins
 from engine.store.record import Kind
+from engine.store.recovery import model_words
 from engine.store.rows import (
     HEAD_COLUMNS,
     NewRecord,
@@ -93,7 +94,7 @@ class Index:
         self._names: dict[int, str] = {}  # of segments, by number
         self._heads: dict[str, Head] = {}
         self._version, self._last, self._removed = -1, 0, 0
-        self._name, self._types = name, kv_types_in(layout)
+        self._name, self._types, self.model_words = name, kv_types_in(layout), model_words(name, layout)
         with transaction(self._writer) as db:
             self.model = model_id(db, fingerprint, name, layout)
         self.refresh()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.kv.disk import Notice
+from engine.kv.log import KvLog
 from engine.store.index import Index
 from engine.store.locks import maintenance, private_folder
 from engine.store.recovery import Recovered, is_damage, repair
@@ -24,15 +25,15 @@ _Identity = tuple[int, int]
 
 
 class Place:
-    """The folder as it was opened last. `make`: an index at a path.
+    """The folder as it was opened last. `make`: an index at a path; `log`: told of one made anew.
 
     The segments' folder is held open, so that its number is not given to another one meanwhile; the index's file is
     held by its connections.
     """
 
-    def __init__(self, folder: Path, make: Callable[[Path], Index]) -> None:
+    def __init__(self, folder: Path, make: Callable[[Path], Index], log: KvLog) -> None:
         self._index, self._segments = folder / INDEX_NAME, folder / SEGMENTS_NAME
-        self._make = make
+        self._make, self._log = make, log
         self._known: tuple[_Identity | None, _Identity | None] = (None, None)
         self._held = -1
 
@@ -46,6 +47,7 @@ class Place:
             if not is_damage(error):
                 raise
             recovered, index = prepare(folder, anew=True), self._make(self._index)
+        recovered.note(self._log)
         self.close()
         self._held = os.open(self._segments, os.O_RDONLY | os.O_CLOEXEC)
         self._known = self._found()

@@ -6,11 +6,12 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.kv.disk import Head, Notice
 from engine.kv.keys import Key
+from engine.kv.log import KvLog
 from engine.store.locks import is_locked
 from engine.store.pins import take_pins
 from engine.store.record import BLOCK, NO_KEY, Kind, RecordHeader
@@ -24,16 +25,22 @@ _MARK = "rebuild-index"  # a file: somebody met damage in the index while it was
 
 @dataclass(frozen=True)
 class Recovered:
-    """What opening found: records added from segments, segments that are gone, an index that had to be made anew."""
+    """What opening found: records added from segments, segments that are gone, why the index had to be made anew."""
 
     records: int = 0
     lost_segments: int = 0
-    rebuilt: bool = False
+    rebuilt: str = ""
+
+    def note(self, log: KvLog) -> None:
+        """An index that was made anew is an entry of the operation log."""
+        if self.rebuilt:
+            log.add("warn", "rebuild", index_made_anew=True, records=self.records, reason=self.rebuilt)
+            log.flush()
 
     def notice(self) -> Notice:
         """Of an index that was made anew."""
         return Notice(
-            "The list of saved conversations was damaged.",
+            f"The list of saved conversations was {self.rebuilt}.",
             f"It was made anew from the saved pages: {self.records:,} were found.",
             "Nothing needs to be done.",
         )
@@ -54,7 +61,7 @@ def repair(index: Path, segments: Path, anew: bool = False) -> Recovered:
         if not (anew or is_damage(error)):
             raise
         _set_aside(index)
-        return replace(reconcile(index, segments), rebuilt=True)
+        return replace(reconcile(index, segments), rebuilt="damaged")
 
 
 def mark_damaged(folder: Path) -> None:
@@ -82,24 +89,44 @@ def _set_aside(index: Path) -> None:
             path.rename(path.with_name(f"damaged-{stamp}-{path.name}"))
 
 
+@dataclass
+class _Taken:
+    """What was met so far: records that forget a conversation; of those with a key when the `latest` was written."""
+
+    latest: bool
+    forgotten: list[RecordHeader] = field(default_factory=list)
+    _serials: dict[tuple[int, bytes, int], int] = field(default_factory=dict)
+
+    def is_later(self, name: tuple[int, bytes, int], serial: int) -> bool:
+        """Whether it takes the place of another record of that model, key and group."""
+        before = self._serials.get(name)
+        if self.latest and (before is None or serial > before):
+            self._serials[name] = serial
+        return before is not None and serial > before
+
+
 def reconcile(index: Path, segments: Path) -> Recovered:
-    """Adds records of segments whose writer is gone and that the index does not know; drops rows of lost segments."""
+    """Adds records of segments whose writer is gone and that the index does not know; drops rows of lost segments.
+
+    In an index that knows nothing yet the later record of a key counts: the one before may be damaged.
+    """
+    missing = not index.exists()
     connection = connect(index)
     try:
         known: dict[str, int] = dict(connection.execute("SELECT name, scanned FROM segments"))
         files = {path.name: path for path in segments.iterdir() if path.suffix == SUFFIX}
         lost = [name for name in known if name not in files]
         _drop_segments(connection, lost)
-        forgotten: list[RecordHeader] = []
+        taken = _Taken(latest=not known)
         added = sum(
-            _take_in(connection, path, known.get(name, 0), forgotten)
+            _take_in(connection, path, known.get(name, 0), taken)
             for name, path in sorted(files.items())
             if path.stat().st_size > known.get(name, 0) and not is_locked(path)
         )
-        _forget(connection, forgotten)
+        _forget(connection, taken.forgotten)
         with transaction(connection) as db:
             take_pins(db, index.parent)
-        return Recovered(added, len(lost))
+        return Recovered(added, len(lost), "missing" if missing and added else "")
     finally:
         connection.close()
 
@@ -111,25 +138,29 @@ def _drop_segments(connection: sqlite3.Connection, names: list[str]) -> None:
                 drop_segment(db, name, "removed")
 
 
-def _take_in(connection: sqlite3.Connection, path: Path, start: int, forgotten: list[RecordHeader]) -> int:
+def _take_in(connection: sqlite3.Connection, path: Path, start: int, taken: _Taken) -> int:
     """Rows for what lies behind `start` of a segment nobody writes any more."""
     size = path.stat().st_size
     found = list(scan(path, start))  # records vouch for themselves, whatever became of the file's first block
     with transaction(connection) as db:
         set_scanned(db, path.name, max(size, BLOCK))
         for record in found:
-            _take_record(db, path.name, record)
-    forgotten += [record.header for record in found if record.header.kind == Kind.FORGET]
+            _take_record(db, path.name, record, taken)
     return len(found)
 
 
-def _take_record(db: sqlite3.Connection, segment: str, found: Found) -> None:
+def _take_record(db: sqlite3.Connection, segment: str, found: Found, taken: _Taken) -> None:
     header = found.header
-    model = model_id(db, header.fingerprint)
+    model = model_of(db, header)
     if header.kind in (Kind.PAGE, Kind.TAIL, Kind.STATE):
+        name = model, header.key, header.group
+        if taken.is_later(name, header.serial):
+            db.execute("DELETE FROM records WHERE model = ? AND key = ? AND grp = ?", name)
         insert_records(db, model, [NewRecord(header, segment, found.offset)])
     elif header.kind == Kind.HEAD and _is_newer(db, model, header):
         put_head(db, model, head_of(header))
+    elif header.kind == Kind.FORGET:
+        taken.forgotten.append(header)
 
 
 def _forget(connection: sqlite3.Connection, headers: list[RecordHeader]) -> None:
@@ -175,8 +206,22 @@ def head_of(header: RecordHeader) -> Head:
     return Head(header.conversation, header.key, tail, header.start, header.serial / 1e9)
 
 
-def head_record(head: Head, fingerprint: bytes) -> RecordHeader:
+def model_words(name: str, layout: str) -> str:
+    """What heads tell people of the model: its name, and the layout as far as it tells the KV types."""
+    return f"{name}\n{layout.split(';')[0]}"
+
+
+def model_of(db: sqlite3.Connection, header: RecordHeader) -> int:
+    """The row of a record's model; a head tells its name and KV types where nobody did before."""
+    name, _, layout = header.numerics.partition("\n") if header.kind == Kind.HEAD else ("", "", "")
+    query = "SELECT 1 FROM models WHERE fingerprint = ? AND name != ''"
+    known = not name or db.execute(query, (header.fingerprint,)).fetchone()
+    return model_id(db, header.fingerprint) if known else model_id(db, header.fingerprint, name, layout)
+
+
+def head_record(head: Head, fingerprint: bytes, model: str = "") -> RecordHeader:
+    """`model`: as `model_words` says it."""
     return RecordHeader(
-        Kind.HEAD, fingerprint, head.last, Key(head.tail or NO_KEY), head.tokens,
+        Kind.HEAD, fingerprint, head.last, Key(head.tail or NO_KEY), head.tokens, numerics=model,
         conversation=head.conversation, serial=int(head.saved * 1e9),
     )  # fmt: skip

@@ -55,7 +55,7 @@ class KvStore:
         self.folder = Path(folder)
         self._budget, self._log = budget, log or KvLog(None)
         known = fingerprint, GroupCount.of(layout), name, layout.describe()
-        self._place = Place(self.folder, lambda path: Index(path, *known))
+        self._place = Place(self.folder, lambda path: Index(path, *known), self._log)
         try:
             self.recovered, self._index = self._place.open()
         except (OSError, sqlite3.Error) as error:
@@ -265,8 +265,8 @@ class KvStore:
         before, self._index = self._index, index
         self._writer.publish_to(index)
         before.close()
-        if removed:
-            self._writer.notify(REMOVED)
+        for notice in [REMOVED] * removed + [recovered.notice()] * bool(recovered.rebuilt):
+            self._writer.notify(notice)
         reason = "the folder was removed" if removed else "its file was replaced"
         self._note("warn", "reopen", {"records": recovered.records, "reason": reason})
 

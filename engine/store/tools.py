@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from engine.errors import StoreError
+from engine.kv.disk import Notice
 from engine.kv.keys import Key
 from engine.kv.log import KvLog, LogLevel
 from engine.store.account import StoreStat, account
@@ -21,7 +22,7 @@ from engine.store.listing import ConversationEntry, conversations
 from engine.store.locks import maintenance
 from engine.store.opening import INDEX_NAME, SEGMENTS_NAME, prepare
 from engine.store.pins import forget_pins, set_pins
-from engine.store.recovery import is_damage, say_forgotten
+from engine.store.recovery import Recovered, is_damage, say_forgotten
 from engine.store.rows import forget_head, remove_records, transaction
 from engine.store.schema import cannot_open, connect, connect_read_only
 from engine.store.transfer import Transferred, export_state, import_state
@@ -56,13 +57,17 @@ def _healing(work: Callable[Concatenate[StoreTools, P], T]) -> Callable[Concaten
 
 
 class StoreTools:
-    """Opens the index of `folder`. StoreError: there is no usable store. Use as a context manager."""
+    """Opens the index of `folder`. StoreError: there is no usable store. Use as a context manager.
+
+    Attributes: notices: what the reader should know.
+    """
 
     def __init__(self, folder: Path, log: LogLevel = "off") -> None:
         """`log`: what of the work is noted in the operation log."""
         self.folder = Path(folder)
         self._log = KvLog(self.folder, log)
         self._segments = self.folder / SEGMENTS_NAME
+        self.notices: list[Notice] = []
         try:
             self._db = self._open()
         except (OSError, sqlite3.Error) as error:
@@ -74,8 +79,14 @@ class StoreTools:
         index = self.folder / INDEX_NAME
         if index.is_file() and not (os.access(index, os.W_OK) and os.access(self.folder, os.W_OK)):
             return connect_read_only(index)
-        prepare(self.folder)
+        self._tell(prepare(self.folder))
         return connect(index)
+
+    def _tell(self, recovered: Recovered) -> None:
+        """Of an index that had to be made anew."""
+        recovered.note(self._log)
+        if recovered.rebuilt:
+            self.notices.append(recovered.notice())
 
     def __enter__(self) -> StoreTools:
         return self
@@ -87,7 +98,7 @@ class StoreTools:
     def rebuild(self) -> None:
         """Sets the index aside and makes it anew from the segments."""
         self._db.close()
-        prepare(self.folder, anew=True)
+        self._tell(prepare(self.folder, anew=True))
         self._db = connect(self.folder / INDEX_NAME)
 
     @_healing

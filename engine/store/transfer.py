@@ -19,8 +19,8 @@ from engine.errors import StoreError
 from engine.kv.keys import Key, page_key, root_key, state_key
 from engine.store.inspect import chain, heads_named, locate
 from engine.store.record import BLOCK, SHIFTED, Kind, RecordHeader, intact
-from engine.store.recovery import head_of, head_record
-from engine.store.rows import NewRecord, insert_records, model_id, put_head, read_head, set_scanned, transaction
+from engine.store.recovery import head_of, head_record, model_of, model_words
+from engine.store.rows import NewRecord, insert_records, put_head, read_head, set_scanned, transaction
 from engine.store.segment import Found, SegmentWriter, scan
 
 WITH_STATES = 2  # version of an export, in its head's layout id; one without snapshots is as it was in version 1
@@ -64,7 +64,7 @@ def export_state(db: sqlite3.Connection, segments: Path, conversation: str, targ
         for (path, offset), header in found:
             writer.append(header, [_body(path, offset, header)])
         kind = WITH_STATES if states else 0
-        writer.append(replace(head_record(head, fingerprint), layout_id=kind, numerics=_named(name, layout)), [])
+        writer.append(replace(head_record(head, fingerprint, model_words(name, layout)), layout_id=kind), [])
         writer.sync()
         _check(list(scan(writer.path, 0)), writer.path)
         writer.path.rename(target)
@@ -88,7 +88,8 @@ def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transf
     except OSError as error:
         raise StoreError("The file cannot be read.", f"{source}: {error.strerror}.") from error
     head = _check(found, source)
-    model = _model(db, head)
+    with transaction(db):
+        model = model_of(db, head)
     known = {(row[0], row[1]) for row in db.execute("SELECT key, grp FROM records WHERE model = ?", (model,))}
     fresh = [f for f in found if f.header.kind != Kind.HEAD and (f.header.key, f.header.group) not in known]
     writer = SegmentWriter(segments)
@@ -108,19 +109,6 @@ def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transf
     states = sum(record.header.kind == Kind.STATE for record in found)
     counts = len(found) - 1, len(fresh), states
     return Transferred(head.conversation, head.fingerprint.hex(), head.start, *counts, size)
-
-
-def _named(name: str, layout: str) -> str:
-    """What people are told of the model: its name, and the layout as far as it tells the KV types."""
-    return f"{name}\n{layout.split(';')[0]}"
-
-
-def _model(db: sqlite3.Connection, head: RecordHeader) -> int:
-    name, _, layout = head.numerics.partition("\n")
-    with transaction(db):
-        query = "SELECT name FROM models WHERE fingerprint = ? AND name != ''"
-        known = db.execute(query, (head.fingerprint,)).fetchone()
-        return model_id(db, head.fingerprint) if known else model_id(db, head.fingerprint, name, layout)
 
 
 def _went_on(db: sqlite3.Connection, model: int, head: RecordHeader) -> bool:

@@ -146,7 +146,6 @@ class Writer:
         self._retire()
 
     def publish_to(self, index: Index) -> None:
-        """On the thread."""
         self._index = index
 
     def _met_removal(self) -> None:
@@ -200,7 +199,8 @@ class Writer:
             offset = self._append_record(segment, header, [job.state.state])
             self._open.records.append(NewRecord(header, segment.name, offset))
         elif job.head:
-            self._append_record(segment, head_record(job.head, self._packer.fingerprint), [])
+            named = self._packer.fingerprint, self._index.model_words
+            self._append_record(segment, head_record(job.head, *named), [])
             self._open.heads[job.head.conversation] = job.head
 
     def _ready_segment(self, size: int, after: Key | None = None) -> SegmentWriter:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import StoreError
+from engine.kv.log import read_log
 from engine.messages import Tokens
 from engine.store import KvStore
 from engine.store.segment import scan
@@ -249,3 +250,29 @@ def test_a_damaged_first_block_of_a_segment_costs_nothing(store: Path) -> None:
     for path in store.glob("index.sqlite*"):
         path.unlink()
     assert usable(store) == len(LONG)
+
+
+@pytest.mark.parametrize("how", ["damaged", "missing"])
+def test_an_index_made_anew_prefers_the_later_record_and_is_told(store: Path, how: str) -> None:
+    record = [found for found in scan(segment(store), 0) if found.header.kind == 0][2]
+    flip(segment(store), record.offset + record.header.payload_offset)
+    with StoreTools(store) as tools:
+        assert tools.verify(drop_damaged=True).damaged
+        assert not tools.notices
+    with Opened(store) as opened:
+        opened.converse("c", LONG).release()
+    (store / "index.sqlite").unlink()
+    if how == "damaged":
+        (store / "index.sqlite").write_bytes(b"\xff" * 9000)
+    with StoreTools(store, "info") as tools:
+        (entry,) = tools.ls()
+        assert (entry.model, entry.kv_type, entry.tokens_saved) == ("small", "f16", len(LONG))
+        (notice,) = tools.notices
+        assert how in notice.what
+        assert not tools.verify().damaged
+    (logged,) = (line for line in read_log(store, 99) if line["operation"] == "rebuild")
+    assert (logged["reason"], logged["level"]) == (how, "warn")
+    assert logged["records"] > 8
+    with Opened(store) as opened:
+        assert restore(opened.cache, opened.cache.match(LONG)).num_tokens == len(LONG)
+        assert not opened.cache.notices()

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from engine.kv.disk import NOT_SAVED
 from engine.messages import Tokens
 from engine.store.tools import StoreTools
 from tests.engine.kv.small import append, check_rows
@@ -130,7 +131,7 @@ class Trials:
                 opened.cache.save(name, sequence)
                 check_rows(sequence)
                 sequence.release()
-                if opened.cache.flush(60) and not any("saved" in notice.what for notice in opened.cache.notices()):
+                if opened.cache.flush(60) and not any(notice.what == NOT_SAVED for notice in opened.cache.notices()):
                     self.sound[name] = len(tokens)
 
     def _some(self) -> Iterable[str]:
