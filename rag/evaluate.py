@@ -19,7 +19,7 @@ from pathlib import Path
 from rag.errors import DocumentError
 from rag.library import Library, VectorUse
 from rag.protocols import Embedder
-from rag.types import DocumentId, Hit
+from rag.types import Document, DocumentId, Hit
 
 DEPTH = 20
 CUTS = (1, 5, 10)
@@ -29,11 +29,14 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Question:
+    """`line`: of its file, from 1."""
+
     pdf: str
     question: str
     pages: tuple[int, ...]
     kind: str = ""
     also: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    line: int = field(default=0, compare=False)
 
     @property
     def answers(self) -> dict[str, tuple[int, ...]]:
@@ -61,23 +64,60 @@ class Recall:
 def read_questions(path: Path) -> list[Question]:
     """Errors: DocumentError of kind "set"."""
     try:
-        found = [_question(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        next_step = "Each line is an object with pdf, question, pages (from 0) and, if you like, kind."
-        raise DocumentError(f"{path.name} is no set of questions.", f"{error!r}", next_step, "set") from error
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise _no_set(path, f"It cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                found.append(_question(line, number))
+            except ValueError as error:
+                raise _no_set(path, f"Line {number}: {error}.") from error
     if not found:
         raise DocumentError(f"{path.name} is no set of questions.", "It is empty.", "Write a question in it.", "set")
     return found
 
 
-def _question(line: str) -> Question:
-    q = json.loads(line)
-    also = {str(pdf): _pages(pages) for pdf, pages in q.get("also", {}).items()}
-    return Question(str(q["pdf"]), str(q["question"]), _pages(q["pages"]), str(q.get("kind", "")), also)
+def _no_set(path: Path, why: str) -> DocumentError:
+    next_step = "Each line is an object with pdf, question, pages (from 0) and, if you like, kind."
+    return DocumentError(f"{path.name} is no set of questions.", why, next_step, "set")
 
 
-def _pages(values: Sequence[int]) -> tuple[int, ...]:
-    return tuple(int(value) for value in values)
+def _question(line: str, number: int) -> Question:
+    """Raises ValueError with a reader's words."""
+    try:
+        q = json.loads(line)
+    except ValueError as error:
+        raise ValueError("it is not JSON") from error
+    if not isinstance(q, dict):
+        raise ValueError("it is not an object in braces")
+    for key in ("pdf", "question"):
+        if not isinstance(q.get(key), str):
+            raise ValueError(f"{key} is missing or no text")
+    also = q.get("also", {})
+    if not isinstance(also, dict):
+        raise ValueError("also is not an object of document names with pages")
+    others = {pdf: _pages(pages, f"also of {pdf}") for pdf, pages in also.items()}
+    return Question(q["pdf"], q["question"], _pages(q.get("pages"), "pages"), str(q.get("kind", "")), others, number)
+
+
+def _pages(values: object, key: str) -> tuple[int, ...]:
+    if not isinstance(values, list) or not all(type(value) is int and value >= 0 for value in values):
+        raise ValueError(f"{key} is not a list of page numbers from 0, as [3, 4]")
+    return tuple(values)
+
+
+def documents_of(library: Library, questions: Sequence[Question]) -> dict[str, Document]:
+    """The documents that a set names. Errors: DocumentError when one is not there, or has fewer pages than named."""
+    documents = {name: library.find(name) for name in sorted({pdf for q in questions for pdf in q.answers})}
+    for question in questions:
+        for pdf, pages in question.answers.items():
+            last = documents[pdf].pages - 1
+            if (page := max(pages, default=0)) > last:
+                what = f"Line {question.line} of the set names a page that is not there: {page} of {pdf}."
+                raise DocumentError(what, f"Its pages are 0 to {last}, counted in the file.", "Correct it.", "set")
+    return documents
 
 
 def evaluate(
@@ -89,7 +129,7 @@ def evaluate(
         alone: search only the question's document; otherwise all documents the set names, together.
         vectors: as for `Library.search`.
     """
-    ids = {name: library.find(name).id for name in sorted({pdf for q in questions for pdf in q.answers})}
+    ids = {name: document.id for name, document in documents_of(library, questions).items()}
     ranks: list[tuple[str, int | None, float]] = []
     for question in questions:
         searched = [ids[question.pdf]] if alone else list(ids.values())

@@ -110,9 +110,15 @@ class Library(Collections):
                 self._finish(job, document_id)
         return self.document(document_id)
 
-    def embed_missing(self, on_progress: OnProgress | None = None, cancelled: Cancelled | None = None) -> None:
-        """Completes every document that is not in the trash: unfinished imports, and missing vectors."""
-        for document in self.documents():
+    def embed_missing(
+        self,
+        on_progress: OnProgress | None = None,
+        cancelled: Cancelled | None = None,
+        first: Sequence[DocumentId] = (),
+    ) -> None:
+        """Completes every document that is not in the trash, unfinished imports and missing vectors: those of `first`,
+        then the others."""
+        for document in sorted(self.documents(), key=lambda one: one.id not in first):
             if document.state == "importing" or not document.embedded:
                 self._complete(self._job(document, on_progress, cancelled))
 

@@ -21,10 +21,11 @@ def collect(options: Namespace, console: Console, session: Session) -> None:
     elif options.remove:
         library.take_out(options.name, [library.find(name).id for name in options.files])
     else:
+        documents = [session.document(name).id for name in options.files]  # before anything is made
         if options.follow:
             session.workspace.folders.follow(Path(options.follow), options.name)
-        library.make_collection(options.name)
-        library.put_in(options.name, [session.document(name).id for name in options.files])
+        name = library.make_collection(options.name).name
+        library.put_in(name, documents)
         if options.follow:
             _scan(session)
     list_collections(options, console, session)

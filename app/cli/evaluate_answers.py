@@ -29,10 +29,10 @@ def greedy(settings: Settings, tokens: int) -> Settings:
 
 
 def evaluate_answers(options: Namespace, console: Console, session: Session) -> None:
-    from rag.evaluate import read_questions
+    from rag.evaluate import documents_of, read_questions
 
     questions = read_questions(Path(options.set))
-    documents = {name: session.workspace.library.find(name) for name in dict.fromkeys(q.pdf for q in questions)}
+    documents = documents_of(session.workspace.library, questions)
     session.workspace.load_model(session.model_path(options.model))
     session.wait_for_model()
     answers, failed = [], []

@@ -37,7 +37,7 @@ def _add(options: Namespace, console: Console, session: Session) -> int:
     """Of several files those that can be taken are; what is wrong with the others is told at the end."""
     documents, failed = _taken(options, session)
     if documents and not options.words_only:
-        _make_vectors(session)
+        _make_vectors(session, documents)
     library = session.workspace.library
     documents = [library.document(document.id) for document in documents]
     notices = [{"what": n.what, "why": n.why, "next": n.next} for n in session.notices]
@@ -55,13 +55,21 @@ def _taken(options: Namespace, session: Session) -> tuple[list[Document], list[t
     documents, failed = [], []
     for file in options.files:
         try:
-            documents.append(session.import_file(Path(file), options.password))
+            document = session.import_file(Path(file), options.password)
+            documents += [document] if document.id not in {one.id for one in documents} else []
+            _tell_other_name(session, Path(file), document)
         except UserError as error:
             if len(options.files) == 1:
                 raise
             failed.append((file, error))
     session.console.clear()
     return documents, failed
+
+
+def _tell_other_name(session: Session, file: Path, document: Document) -> None:
+    if file.name != document.name and file.name != document.path.name:
+        what = f"{file.name} is the same file as {document.name}."
+        session.notice(what, "The library has its content once.", f"Ask about {document.name}.")
 
 
 def _remove(options: Namespace, console: Console, session: Session) -> None:
@@ -74,8 +82,9 @@ def _remove(options: Namespace, console: Console, session: Session) -> None:
         console.text(f"{document.name} is in the trash. Back again: pagekeep trash restore '{document.name}'")
 
 
-def _make_vectors(session: Session) -> None:
-    """Fetches the embedder when it is missing; without it the documents are searched by words."""
+def _make_vectors(session: Session, added: Sequence[Document]) -> None:
+    """Those of the added documents first. Fetches the embedder when it is missing; without it the documents are
+    searched by words."""
     console = session.console
 
     def shown(p: IngestProgress) -> None:
@@ -88,7 +97,14 @@ def _make_vectors(session: Session) -> None:
     except UserError as error:
         session.notice(f"Documents are searched by words only for now: {error.what}", error.why, error.next)
         return
-    session.workspace.library.embed_missing(shown)
+    library, ids = session.workspace.library, [document.id for document in added]
+    if others := sum(not (document.embedded or document.id in ids) for document in library.documents()):
+        session.notice(
+            f"Vectors of {others:,} other {'document' if others == 1 else 'documents'} are made behind these.",
+            "They were not finished before.",
+            "Stopping (Ctrl-C) loses nothing: they go on next time.",
+        )
+    library.embed_missing(shown, first=ids)
     console.clear()
 
 

@@ -49,6 +49,34 @@ def test_a_file_that_is_no_set(content: str, tmp_path: Path) -> None:
     assert error.value.kind == "set"
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("not json", "Line 3: it is not JSON."),
+        ("[1]", "Line 3: it is not an object in braces."),
+        ('{"pdf": "a.pdf", "pages": [1]}', "Line 3: question is missing or no text."),
+        ('{"pdf": "a.pdf", "question": "b", "pages": "9"}', "Line 3: pages is not a list"),
+        ('{"pdf": "a.pdf", "question": "b", "pages": [-1]}', "Line 3: pages is not a list"),
+        ('{"pdf": "a.pdf", "question": "b", "pages": [0.5]}', "Line 3: pages is not a list"),
+        ('{"pdf": "a.pdf", "question": "b", "pages": [0], "also": {"c.pdf": "1"}}', "Line 3: also of c.pdf is not"),
+    ],
+)
+def test_a_wrong_line_is_told_with_its_number(line: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text('{"pdf": "a.pdf", "question": "b", "pages": [1]}\n\n' + line + "\n")
+    with pytest.raises(DocumentError) as told:
+        read_questions(path)
+    assert told.value.why.startswith(why)
+
+
+def test_a_page_that_a_document_does_not_have(library: Library, sample: Document, tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(json.dumps({"pdf": NAME, "question": "b", "pages": [0, 999]}))
+    with pytest.raises(DocumentError, match="Line 1 of the set") as told:
+        evaluate(library, read_questions(path))
+    assert "0 to 9" in told.value.why
+
+
 def test_pages_are_counted_once(library: Library, sample: Document) -> None:
     hits = library.search("desk reader library", top=10)
     assert rank_of([hits[0], hits[0], hits[1]], {(sample.id, hits[1].page_index)}) == 2

@@ -176,6 +176,15 @@ def test_vectors_come_later_when_there_was_no_embedder(library: Library, sample:
     assert library.document(sample.id).embedded
 
 
+def test_vectors_of_the_named_documents_are_made_first(library: Library, sample: Document, tmp_path: Path) -> None:
+    small = library.add(pdf_files.write_pdf(tmp_path / "small.pdf", pdf_files.book(1)))
+    later = Library(library.folder, WordBag())
+    done: list[int | None] = []
+    later.embed_missing(lambda p: done.append(p.document_id) if p.phase == "done" else None, first=[small.id])
+    assert done == [small.id, sample.id]
+    later.close()
+
+
 def test_connections_of_ended_threads_are_closed(library: Library, sample: Document) -> None:
     for _ in range(5):
         thread = threading.Thread(target=library.documents)

@@ -106,6 +106,19 @@ def test_good_files_are_taken_and_bad_ones_listed(pagekeep, tmp_path: Path) -> N
     assert (again.status, again.err.count("Not taken: ")) == (2, 2)
 
 
+def test_the_same_file_under_another_name_is_told(pagekeep, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.pdf"
+    copy.write_bytes(sample_pdf().read_bytes())
+    done = pagekeep("index", "add", sample_pdf(), copy, "--words-only", "--json").json
+    assert [d["document"] for d in done["documents"]] == ["pagekeep-sample.pdf"]
+    assert [n["what"] for n in done["notices"]] == ["copy.pdf is the same file as pagekeep-sample.pdf."]
+
+
+def test_a_collection_of_files_that_are_not_there_is_not_made(pagekeep) -> None:
+    assert "nosuch.pdf" in str(pagekeep("index", "collect", "A  b", "nosuch.pdf", "--json").error)
+    assert pagekeep("index", "collections", "--json").json == {"collections": []}
+
+
 def test_a_removed_document_comes_back_with_its_file(pagekeep) -> None:
     pagekeep("index", "add", sample_pdf(), "--words-only")
     refused = pagekeep("index", "remove", sample_pdf(), "gone.pdf", "--json")
