@@ -11,15 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rag.evidence import Evidence, Evidences
-from rag.sentences import Span, sentences
+from rag.compared import Words
+from rag.evidence import Evidence, Evidences, places
+from rag.sentences import Span, count_words, sentences
 from rag.types import Citation, Passage
 
 if TYPE_CHECKING:
     from rag.library import Library
 
 MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\](?!\()")
-QUOTED = re.compile(r"\"([^\"\n]{12,})\"|“([^”]{12,})”|«([^»]{12,})»|„([^“”]{12,})[“”]")
+QUOTED = re.compile(
+    r"(?<!\w)\"(?=\S)([^\"\n]+)(?<=\S)\"(?!\w)|“([^”]{1,2000})”|«([^»]{1,2000})»|„([^“”]{1,2000})[“”]"
+    r"|»([^«\n]+)«|「([^」]+)」"
+)
+QUOTED_WORDS = 3  # fewer are a term
+OMISSION = re.compile(r"\[?(?:…|\.\.\.)\]?")
+CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 ENDED = re.compile(r"[.!?…:;。！？][*_\"'”’»)\]\s]*$")
 SPACE = re.compile(r"\s+")
 
@@ -35,7 +42,11 @@ class Claim:
 
 
 def cite(
-    answer: str, passages: Sequence[Passage] | Mapping[int, Passage], library: Library, cut: bool = False
+    answer: str,
+    passages: Sequence[Passage] | Mapping[int, Passage],
+    library: Library,
+    cut: bool = False,
+    question: str = "",
 ) -> list[Citation]:
     """Citations in the order of the answer.
 
@@ -43,13 +54,15 @@ def cite(
         passages: what the prompt held: a sequence for the ids [1], [2] and so on, or a mapping from ids.
         cut: the answer did not come to its end; a last sentence without an end may be copied, but is not
             matched by its content words (with a marker: only by as many as a sentence without one needs).
+        question: quotations from it need not stand in a passage.
 
     An answer sentence with no marker gets at most one citation per quote, or one in all; below a threshold of
-    agreement none. Invented markers, and marked sentences that their passage does not bear out, are "not_found".
+    agreement none. Invented markers, marked sentences that their passage does not bear out, and quotations of three or
+    more words that stand nowhere are "not_found"; the last with marker 0 where they name no passage.
     """
     numbered = dict(passages) if isinstance(passages, Mapping) else dict(enumerate(passages, 1))
     evidences = Evidences({number: passage.text for number, passage in numbered.items()})
-    checker = _Checker(answer, numbered, evidences, library)
+    checker = _Checker(answer, numbered, evidences, library, Words.of(question).forms)
     found = claims(answer)
     if cut and found and not ENDED.search(answer, *found[-1].span):
         found[-1] = replace(found[-1], whole=False)
@@ -68,7 +81,11 @@ def claims(answer: str) -> list[Claim]:
         marked.setdefault(owner, []).extend((number, match.span()) for number in numbers)
     if not spans:
         return [Claim((0, 0), tuple(marked.get(0, ())), ())] if marked else []
-    return [Claim(span, tuple(marked.get(n, ())), _quotes(plain, span)) for n, span in enumerate(spans)]
+    quotes = list(_quotes(plain))
+    return [
+        Claim(span, tuple(marked.get(n, ())), tuple(q for q in quotes if span[0] <= q[0] < span[1]))
+        for n, span in enumerate(spans)
+    ]
 
 
 def _owner(plain: str, spans: Sequence[Span], marker: re.Match[str]) -> int:
@@ -79,9 +96,14 @@ def _owner(plain: str, spans: Sequence[Span], marker: re.Match[str]) -> int:
     return max((n for n, (start, _) in enumerate(spans) if start <= marker.start()), default=0)
 
 
-def _quotes(text: str, span: Span) -> tuple[Span, ...]:
-    found = QUOTED.finditer(text, *span)
-    return tuple(match.span(match.lastindex or 0) for match in found)
+def _quotes(text: str) -> Iterator[Span]:
+    """What stands in quotation marks, in parts where words are left out; not in code."""
+    prose = CODE.sub(lambda match: " " * len(match[0]), text)
+    for match in QUOTED.finditer(prose):
+        start, end = match.span(match.lastindex or 0)
+        cuts = [start, *(place for gap in OMISSION.finditer(prose, start, end) for place in gap.span()), end]
+        parts = zip(cuts[::2], cuts[1::2], strict=True)
+        yield from (part for part in parts if count_words(prose[slice(*part)]) >= QUOTED_WORDS)
 
 
 @dataclass(frozen=True)
@@ -90,31 +112,54 @@ class _Checker:
     passages: Mapping[int, Passage]
     evidences: Evidences
     library: Library
+    asked: tuple[str, ...]  # words of the question
 
     def check(self, claim: Claim) -> Iterator[Citation]:
         known = list(dict.fromkeys(number for number, _ in claim.markers if number in self.passages))
         for number, span in claim.markers:
             if number not in self.passages:
                 yield self._not_found(number, span)
-        supported = False
+        quotes = {span: self._quote(claim, span, known) for span in claim.quotes}
+        told = [citation for citation in quotes.values() if citation]
+        yield from told
+        supported = any(citation.ranges for citation in told)
+        text = self._without(claim.span, [span for span, one in quotes.items() if one and not one.ranges])
         for number in known:
-            evidence = self._best(claim, [number], marked=True)
+            if any(citation.marker == number for citation in told):
+                continue
+            evidence = self._sentence(claim, text, [number], marked=True)
             supported = supported or bool(evidence)
             yield from evidence or ([self._not_found(number, claim.span)] if claim.whole else [])
         if not supported:
-            yield from self._best(claim, [number for number in self.passages if number not in known], marked=False)
+            others = [number for number in self.passages if number not in known]
+            yield from self._sentence(claim, text, others, marked=False)
 
-    def _best(self, claim: Claim, numbers: Sequence[int], marked: bool) -> list[Citation]:
-        """What bears the claim out among the passages: its quotes, else the sentence as a whole."""
-        quoted = [(span, self.evidences.copied(self._text(span), numbers)) for span in claim.quotes]
-        found = [self._citation(span[0], evidence) for span, evidence in quoted if evidence]
-        if found:
-            return found
-        text = self._text(claim.span)
+    def _quote(self, claim: Claim, span: Span, known: Sequence[int]) -> Citation | None:
+        """Where a quote stands; None for one from the question."""
+        text = self._text(span)
+        evidence = self.evidences.quoted(text, known)
+        evidence = evidence or self.evidences.quoted(text, [n for n in self.passages if n not in known])
+        if evidence:
+            return self._citation(span[0], evidence)
+        if next(places(Words.of(text).forms, self.asked), None) is not None:
+            return None
+        behind = (number for number, place in claim.markers if number in known and place[0] >= span[1])
+        return self._not_found(next(behind, known[0] if known else 0), span)
+
+    def _sentence(self, claim: Claim, text: str, numbers: Sequence[int], marked: bool) -> list[Citation]:
+        """What bears the claim out as a whole among the passages."""
         evidence = self.evidences.copied(text, numbers)
         if evidence is None and (marked or claim.whole):
             evidence = self.evidences.agreeing(text, numbers, marked and claim.whole)
         return [self._citation(claim.span[0], evidence)] if evidence else []
+
+    def _without(self, span: Span, parts: Sequence[Span]) -> str:
+        """The claim with spaces in the place of quotes that stand nowhere."""
+        text, offset = self._text(span), span[0]
+        for start, end in parts:
+            end = min(end, span[1])
+            text = text[: start - offset] + " " * (end - start) + text[end - offset :]
+        return text
 
     def _text(self, span: Span) -> str:
         start, end = span

@@ -8,12 +8,34 @@ from dataclasses import dataclass
 
 from rag.types import DocumentId
 
-NOT_FOUND = re.compile(
-    r"(?:\b(?:not|no|nothing|never|neither|cannot|unable|without)|n['’]t)\b[^.!?\n]{0,60}?\b(?:mention(?:ed|s)?|found|find"
-    r"|contain(?:ed|s)?|state[ds]?|provide[ds]?|specif(?:y|ied|ies)|information|answer|given|say|said|describe[ds]?"
-    r"|include[ds]?|present|available|discuss(?:ed|es)?)\b",
+# A refusal is said of the documents, the question or oneself; manuals are full of other sentences with "not".
+_REFUSALS = (
+    r"(?=.*\b(?:(?:the|this|these|those|your|provided|given|supplied|neither|none|no)\s+(?:\w+\s+){0,2}?"
+    r"(?:documents?|passages?|texts?|excerpts?|context|question|information|pages?|sections?|sources?|pdfs?)"
+    r"|any information|no (?:\w+ )?(?:mention|indication|details?))\b)"
+    r".*(?:\b(?:not|no|none|nothing|never|neither|cannot|unable|without)|n['’]t)\b.{0,60}?\b(?:mention(?:ed|s)?|found"
+    r"|find|contain(?:ed|s)?|state[ds]?|provide[ds]?|specif(?:y|ied|ies)|information|answer(?:ed)?|given|says?|said"
+    r"|describe[ds]?|include[ds]?|present|available|discuss(?:ed|es)?|indication|details?|here)\b",
+    r".*\b(?:i|we)(?:\s+\w+)?(?:\s+(?:not|cannot|unable to)|n['’]t|['’]m (?:not|unable to))\s+(?:\w+ ){0,2}?"
+    r"(?:find|found|answer|see|know|tell|say|determine)\b",
+    # No words about the documents, but none about anything else either: "The price is not given."
+    r"(?:(?!\b(?:if|when|unless|where|which|that)\b)[^,]){0,60}\b(?:not|n['’]t) "
+    r"(?:mentioned|stated|specified|given|provided|described|discussed|found)\W*$",
+    r"(?=.*\b(?:dokument\w*|text|texte?n?|passagen?|abschnitt\w*|auszüg\w*|quellen?|unterlagen|frage|ich|wir"
+    r"|informationen|angaben?|hinweise?|antwort)\b)(?=.*\b(?:nicht|nichts|kein\w*)\b)"
+    r".*\b(?:erwähn\w*|enth[aä]lt\w*|genannt|nenn\w*|angegeben|steht|stehen|beschr\w*|gefunden|finden?|beantwort\w*"
+    r"|entnehmen|hervor|weiß|informationen|angaben?|hinweise?|antwort)\b",
+    r"(?=.*(?:\b(?:les?|ces?|cet|cette|la|du|des|aux?|je|nous|aucune?)\b|\b[jl]['’]))(?=.*\b(?:pas|rien|aucune?)\b)"
+    r"(?=.*\b(?:documents?|textes?|passages?|extraits?|sources?|question|informations?|je|nous)\b|.*\bj['’])"
+    r".*\b(?:mentionn\w*|conti\w+|trouv\w*|indiqu\w*|précis\w*|fourni\w*|répond\w*|réponse|sais|di[ts]|disent"
+    r"|informations?|décri\w*)\b",
+)
+REFUSAL = re.compile("|".join(_REFUSALS), re.IGNORECASE)
+DUTY = re.compile(
+    r"\b(?:must|should|shall|may|dürfen|darf|müssen|muss|sollen|sollte|soll|doit|doivent|devrait|peut|peuvent)\b",
     re.IGNORECASE,
 )
+SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 SHORT_ANSWER = 400  # characters; a longer one has said something before it found something missing
 
 
@@ -55,8 +77,12 @@ def page_ranges(pages: Sequence[int], labels: Sequence[str]) -> str:
 
 
 def says_not_found(answer: str) -> bool:
-    """The answer is mostly that the documents do not say it."""
-    return len(answer) <= SHORT_ANSWER and NOT_FOUND.search(answer) is not None
+    """The answer is mostly that the documents do not say it; told in English, German and French."""
+    return len(answer) <= SHORT_ANSWER and any(_refuses(match[0].strip()) for match in SENTENCE.finditer(answer))
+
+
+def _refuses(sentence: str) -> bool:
+    return REFUSAL.match(sentence) is not None and not DUTY.search(sentence)
 
 
 def not_found_note(covered: Sequence[Coverage]) -> str:

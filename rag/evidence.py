@@ -1,20 +1,23 @@
-"""Which part of which passage bears a sentence out: copied, nearly copied, or agreeing in its content words."""
+"""Which part of which passage bears a sentence out: copied, nearly copied, or agreeing in its content words.
+
+Exact is what a sentence takes over word for word. Where it does so with nearly all of its words, the few others stand
+in the place of the document's ("No package must" for "Every package must"), and it is altered, wherever they stand.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from functools import cached_property
 from typing import NamedTuple
 
-from rag.sentences import IDEOGRAPH, WORD, Span, sentences
-from rag.stop_words import STOP_WORDS
+from rag.compared import NUMBER, Sentence, Source, Words
+from rag.sentences import Span
 from rag.types import Verdict
+from rag.wording import introduced, turned
 
 COPIED_WORDS = 6
 COPIED_CONTENT = 3  # of them that are no stop words
@@ -25,8 +28,6 @@ LEAST_CONTENT = 5  # content words of a sentence that names no passage and no nu
 SHORT_AGREEMENT = 0.75  # for sentences that share only two, or only one with the passage they are marked with
 LOOKED_AT = 8  # passages compared word by word
 ENOUGH_ALONE = 0.9  # a sentence with this part of what two give is cited alone
-SUFFIX = re.compile(r"(?:ations?|ings?|edly|ed|ies|es|s|ly|e|y)$")
-NUMBER = re.compile(r"\d+(?:[.,:/x×-]\d+)*")
 ABOUT_ANSWERING = frozenset({"answer", "question", "passag", "text", "follow"})  # stems that say nothing by themselves
 SPACE = re.compile(r"\s+")
 
@@ -43,60 +44,12 @@ class Evidence:
     strength: float
 
 
-@dataclass(frozen=True)
-class Words:
-    """The words of a text: compared form, span, and (None for stop words) stem."""
+class Run(NamedTuple):
+    """Equal words: the first in the claim, the first in the source, how many."""
 
-    forms: tuple[str, ...]
-    spans: tuple[Span, ...]
-    stems: tuple[str | None, ...]
-
-    @staticmethod
-    def of(text: str) -> Words:
-        matches = list(WORD.finditer(text))
-        forms = tuple(unicodedata.normalize("NFKC", m[0]).casefold().replace("’", "'") for m in matches)
-        return Words(forms, tuple(m.span() for m in matches), tuple(stem(form) for form in forms))
-
-
-def stem(form: str) -> str | None:
-    """A rough stem; None for a stop word."""
-    if form in STOP_WORDS or (len(form) == 1 and not form.isdigit() and not IDEOGRAPH.match(form)):
-        return None
-    return form if len(form) < 5 or form[0].isdigit() else SUFFIX.sub("", form)
-
-
-class Sentence(NamedTuple):
-    span: Span
-    stems: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Source:
-    text: str
-
-    @cached_property
-    def words(self) -> Words:
-        return Words.of(self.text)
-
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        return frozenset(s for s in self.words.stems if s)
-
-    @cached_property
-    def sentences(self) -> list[Sentence]:
-        return [Sentence(span, content(self.text[slice(*span)])) for span in sentences(self.text)]
-
-    def numbers(self, span: Span) -> set[str]:
-        return set(NUMBER.findall(self.text, *span))
-
-    def numbers_near(self, span: Span) -> set[str]:
-        """Numbers of the sentences that a span touches: "kept for 90 days" is no quote of "kept for 30 days"."""
-        touched = [s.span for s in self.sentences if s.span[0] < span[1] and span[0] < s.span[1]]
-        return {number for sentence in touched for number in self.numbers(sentence)}
-
-
-def content(text: str) -> frozenset[str]:
-    return frozenset(s for s in Words.of(text).stems if s)
+    first: int
+    at: int
+    length: int
 
 
 class Evidences:
@@ -108,14 +61,35 @@ class Evidences:
 
     def copied(self, claim: str, numbers: Sequence[int]) -> Evidence | None:
         """A part of at least six words that stands in a passage verbatim, else nearly."""
-        words = Words.of(claim)
+        words = Words.of(claim, introduced(claim))
         near = self._nearest(words, numbers)
         runs = [run for number in near for run in self._runs(claim, words, number)]
         altered = [found for number in near if (found := self._altered(words, number))]
-        run = max(runs, key=lambda run: (run.verdict == "exact", run.strength), default=None)
+        run = max(runs, key=lambda run: (run.strength, run.verdict == "exact"), default=None)
         whole = max(altered, key=lambda found: found.strength, default=None)
+        if run is None or (run.verdict == "exact" and run.strength == len(words.forms)):
+            return run or whole
         # A sentence copied with a word changed is altered, however long the part before or after that word.
-        return whole if whole and (run is None or whole.strength > run.strength) else run
+        return whole if whole and whole.strength >= run.strength else run
+
+    def quoted(self, quote: str, numbers: Sequence[int]) -> Evidence | None:
+        """Where all of a quotation stands, however short it is; a long one may be altered."""
+        words = Words.of(quote)
+        found = [e for number in numbers for e in self._standing(quote, words, number)]
+        best = max(found, key=lambda evidence: evidence.verdict == "exact", default=None)
+        if best is None and (near := self.copied(quote, numbers)):
+            return replace(near, verdict="altered", claim=_extent(words))
+        return best
+
+    def _standing(self, quote: str, words: Words, number: int) -> Iterator[Evidence]:
+        source, count = self._sources[number], len(words.forms)
+        for at in places(words.forms, source.words.forms):
+            # In the middle of a sentence its first word is written small.
+            cut = 0 if count < 3 or _same(quote, words, 0, source, at, count) else 1
+            exact = _same(quote, words, cut, source, at + cut, count - cut)
+            cut = cut if exact else 0
+            span, ours = _cover(source.words, at + cut, count - cut), _cover(words, cut, count - cut)
+            yield Evidence(number, "exact" if exact else "altered", span, ours, count)
 
     def agreeing(self, claim: str, numbers: Sequence[int], marked: bool = False) -> Evidence | None:
         """The one or two neighbouring sentences that share most of the claim's content words and all its numbers.
@@ -146,15 +120,21 @@ class Evidences:
 
     def _runs(self, claim: str, words: Words, number: int) -> Iterator[Evidence]:
         source = self._sources[number]
-        for first, at, length in common_runs(words.forms, source.words.forms):
-            if enough(words.stems[first : first + length]):
-                best = longest_verbatim(claim, words, source, first, at, length)
-                exact = best is not None and enough(words.stems[best[0] : best[0] + best[2]])
-                start, place, size = best if exact and best else (first, at, length)
-                span = _cover(source.words, place, size)
-                honest = exact and set(NUMBER.findall(claim)) <= source.numbers_near(span)
-                verdict: Verdict = "exact" if honest else "altered"
-                yield Evidence(number, verdict, span, _cover(words, start, size), size)
+        figures = set(NUMBER.findall(claim, words.spans[0][0])) if words.spans else set()
+        for run in map(Run._make, common_runs(words.forms, source.words.forms)):
+            if not enough(words.stems[run.first : run.first + run.length]):
+                continue
+            best = longest_verbatim(claim, words, source, *run)
+            if best is None or not enough(words.stems[best[0] : best[0] + best[2]]):
+                yield Evidence(number, "altered", *_both(words, source, *run), run.length)
+            elif not figures <= source.numbers_near(_cover(source.words, best[1], best[2])):
+                yield Evidence(number, "altered", *_both(words, source, *best), best[2])
+            elif reworded(claim, words, source, run):
+                sentence = source.touched(_cover(source.words, run.at, run.length))
+                yield Evidence(number, "altered", sentence, _extent(words), run.length)
+            else:  # a sentence that goes on from words of one's own begins with a small letter
+                whole = run.length == len(words.forms) and best[0] <= 1 and best[0] + best[2] == run.length
+                yield Evidence(number, "exact", *_both(words, source, *best), run.length if whole else best[2])
 
     def _altered(self, words: Words, number: int) -> Evidence | None:
         """A sentence of the passage of which most words come in the claim in the same order."""
@@ -169,8 +149,7 @@ class Evidences:
             blocks = [block for block in matcher.get_matching_blocks() if block.size]
             equal = sum(block.size for block in blocks)
             if equal >= COPIED_WORDS and matcher.ratio() >= ALTERED_RATIO:
-                claim = _cover(words, blocks[0].a, blocks[-1].a + blocks[-1].size - blocks[0].a)
-                found = Evidence(number, "altered", span, claim, equal)
+                found = Evidence(number, "altered", span, _extent(words), equal)
                 best = found if best is None or found.strength > best.strength else best
         return best
 
@@ -187,6 +166,20 @@ class Evidences:
                 yield Evidence(number, "matched", span, (0, len(claim.rstrip())), part * factor)
 
 
+def reworded(claim: str, words: Words, source: Source, run: Run) -> bool:
+    """The words around a copied part turn it, or are too few to be anything but changes of the document's."""
+    ours, theirs = _cover(words, run.first, run.length), _cover(source.words, run.at, run.length)
+    start, end = source.touched(theirs)
+    beside = source.text[start : theirs[0]], source.text[theirs[1] : end]
+    if turned((claim[words.spans[0][0] : ours[0]], claim[ours[1] :]), beside):
+        return True
+    if run.length == len(words.forms):
+        return False
+    matcher = SequenceMatcher(None, words.forms, Words.of(source.text[start:end]).forms, autojunk=False)
+    equal = sum(block.size for block in matcher.get_matching_blocks())
+    return equal >= ALTERED_RATIO * len(words.forms)
+
+
 def windows(parts: Sequence[Sentence]) -> Iterator[tuple[Span, frozenset[str], float]]:
     """Sentences alone and in neighbouring pairs; pairs count for less."""
     for position, (span, stems) in enumerate(parts):
@@ -194,6 +187,14 @@ def windows(parts: Sequence[Sentence]) -> Iterator[tuple[Span, frozenset[str], f
         if position + 1 < len(parts):
             following, more = parts[position + 1]
             yield (span[0], following[1]), stems | more, ENOUGH_ALONE
+
+
+def places(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[int]:
+    """Where all of `ours` stands in `theirs`."""
+    whole = tuple(ours)
+    for at in range(len(theirs) - len(whole) + 1 if whole else 0):
+        if theirs[at] == whole[0] and tuple(theirs[at : at + len(whole)]) == whole:
+            yield at
 
 
 def common_runs(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int, int, int]]:
@@ -234,6 +235,14 @@ def _same(claim: str, words: Words, first: int, source: Source, at: int, count: 
 
 def _cover(words: Words, first: int, count: int) -> Span:
     return words.spans[first][0], words.spans[first + count - 1][1]
+
+
+def _both(words: Words, source: Source, first: int, at: int, count: int) -> tuple[Span, Span]:
+    return _cover(source.words, at, count), _cover(words, first, count)
+
+
+def _extent(words: Words) -> Span:
+    return words.spans[0][0], words.spans[-1][1]
 
 
 def enough(stems: Sequence[str | None]) -> bool:

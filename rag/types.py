@@ -154,14 +154,15 @@ class Citation:
     """What in the documents stands behind a part of an answer.
 
     Attributes:
-        marker: number of the passage in the context, as the prompt showed it.
+        marker: number of the passage in the context, as the prompt showed it; 0 for a quotation without one.
         document_id: None for a marker that is not in the context.
         ranges: exactly the supporting sentence or quote.
         page_labels: printed labels, one per range.
         quote: stored text of `ranges`, white space collapsed.
-        verified: "exact": at least six words of the answer stand there verbatim; "altered": nearly so;
-            "matched": Pagekeep found it by its content words; "not_found": the marker is invented, or the
-            passage it names does not say so (then `ranges` is empty).
+        verified: "exact": at least six words of the answer, or a quotation, stand there verbatim, and the
+            sentence around them does not change what is said; "altered": nearly so;
+            "matched": Pagekeep found it by its content words; "not_found": the marker is invented, the
+            passage it names does not say so, or a quotation stands nowhere (then `ranges` is empty).
         answer_start, answer_count: part of the answer this citation supports, in characters.
     """
 

@@ -239,10 +239,9 @@ class AnswerView(QWidget):
         if not address.startswith("cite:"):
             self.link.emit(address)
             return
-        for citation in self.message.citations:
-            if str(citation.marker) == address[5:]:
-                self.opened.emit(citation)
-                return
+        named = [citation for citation in self.message.citations if str(citation.marker) == address[5:]]
+        if named:  # a quote that stands nowhere may name the same passage
+            self.opened.emit(next((citation for citation in named if citation.ranges), named[0]))
 
 
 def more_button(theme: Theme, tip: str, view: QuestionView | AnswerView) -> QToolButton:

@@ -131,5 +131,6 @@ def _together(one: StoredCitation, other: StoredCitation) -> StoredCitation:
 
 def _tip(citation: StoredCitation) -> str:
     quote = citation.quote if len(citation.quote) < 400 else citation.quote[:400] + "…"
-    parts = (VERIFIED_HELP[citation.verified], f"“{quote}”" if quote else "", f"Passage {citation.marker}")
+    passage = f"Passage {citation.marker}" if citation.marker else ""
+    parts = (VERIFIED_HELP[citation.verified], f"“{quote}”" if quote else "", passage)
     return "\n\n".join(part for part in parts if part)

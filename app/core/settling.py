@@ -24,7 +24,8 @@ def settled(
     texts = services.planner.texts
     numbered = passages_by_marker(request.messages, texts)
     cut = finished.reason in ("length", "context", "cancelled")
-    citations = cite_answer(answer.text, numbered, services.library(), cut) if numbered else ()
+    question = request.messages[-1].text
+    citations = cite_answer(answer.text, numbered, services.library(), cut, question) if numbered else ()
     pages = coverage(request.messages, texts)
     name = request.model.name
     report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)

@@ -1,0 +1,54 @@
+"""Words that surround what an answer copies: those that only introduce it, and those that turn what it says."""
+
+from __future__ import annotations
+
+import re
+
+_SAYS = r"(?:says?|said|states?|stated|reads?|explains?|notes?|besagt|sagt|schreibt|dit|indique|précise)"
+_TEXT = (
+    r"(?:policy|manual|documents?|text|passages?|pages?|section|chapter|guide|handbook|book|article|paper|report"
+    r"|specification|standard|rules?|authors?|agreement|contract|law|act|statute|letter|dokument|handbuch|abschnitt"
+    r"|vertrag|gesetz|document|manuel|texte|contrat|loi|it)"
+)
+_LINK = (
+    r"(?:yes|so|thus|therefore|hence|also|finally|furthermore|additionally|moreover|in (?:short|summary|conclusion)"
+    r"|in other words|ja|also|kurz|außerdem|oui|donc|en bref)"
+)
+INTRODUCTION = re.compile(
+    rf"\W*(?:{_LINK}\b\W*(?=\w))?"
+    rf"(?:(?:according to|as per|laut|gemäß|selon|d['’]après)\b[^.,;:\n]{{1,60}},"
+    rf"|(?:as )?(?:(?:the|this|das|der|le|la)\s+)?(?:\w+\s+){{0,3}}{_TEXT}\b(?:\s+\w+){{0,2}}\s+{_SAYS}\b"
+    rf"(?:\s+(?:that|dass|que)\b|\s*[,:]))?\W*(?:(?:it|they|es|sie|ils?|elles?)\b\W*)?",
+    re.IGNORECASE,
+)
+TURNS = re.compile(
+    r"\b(?:no|not|none|never|nothing|nowhere|neither|nor|cannot|without|unless|except|only|hardly|rarely|false|wrong"
+    r"|kein\w*|nicht|nichts|nie|niemals|ohne|nur|außer|pas|jamais|aucune?|sans|sauf|seulement)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+CLAUSE = re.compile(r"[.,;:!?()]|[–—]")
+
+
+def introduced(claim: str) -> int:
+    """Where a claim begins behind "The manual says that it" and the like; 0 if that denies what follows."""
+    match = INTRODUCTION.match(claim)
+    return match.end() if match and match.end() < len(claim) and not TURNS.search(match[0]) else 0
+
+
+def turned(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
+    """A word like "not" or "only" stands beside a copied part on one side alone.
+
+    Args:
+        ours, theirs: the texts before and behind the copied part, in the answer and in the document.
+    """
+    before = CLAUSE.split(ours[0])[-1], CLAUSE.split(theirs[0])[-1]
+    behind = CLAUSE.split(ours[1])[0], CLAUSE.split(theirs[1])[0]
+    near = " ".join(before[1].split()[-3:]), " ".join(behind[1].split()[:3])
+    return any(_differ(*texts) for texts in ((before[0], before[1], near[0]), (behind[0], behind[1], near[1])))
+
+
+def _differ(ours: str, theirs: str, near: str) -> bool:
+    """What is far from the copied part in the document may be left out; what the answer adds may not."""
+    if TURNS.search(ours):
+        return not TURNS.search(theirs)
+    return TURNS.search(near) is not None

@@ -1,0 +1,76 @@
+"""Copies of a sentence: word for word, in part, and with words changed."""
+
+import pytest
+
+from rag.evidence import Evidence, Evidences
+
+SOURCE = (
+    "Every Debian package must have a Description control field which contains a synopsis and extended description of "
+    "the package. A package does not replace a lawyer, a physician or a librarian. A deleted conversation is kept in "
+    "the trash for 30 days and can be restored from there with all its answers and citations."
+)
+RULE = SOURCE[: SOURCE.index(".")]
+TRASH = "A deleted conversation is kept in the trash for 30 days"
+
+
+def copied(answer: str) -> Evidence:
+    found = Evidences({1: SOURCE}).copied(answer, [1])
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RULE.replace("Every", "No"),
+        RULE.replace("Every", "Not every"),
+        f"Nowadays {RULE}",
+        RULE.replace("the package", "the kernel"),
+        f"{RULE} only in contrib.",
+        f"{RULE}, but only in contrib.",
+        RULE.replace("must have", "must not have"),
+        RULE.replace("must have", "may have"),
+        "No Debian package must have a Description control field.",
+        "Some Debian package must have a Description control field.",
+        "A Debian package may have a Description control field which contains a synopsis.",
+        "It may well be said of every package to replace a lawyer, a physician or a librarian.",
+        "According to the rules it is kept in the trash for 30 days and can be found nowhere else.",
+        f"It is not true that {TRASH} and can be restored from there.",
+        f"The manual does not say that {TRASH}.",
+        f"{TRASH} unless it was emptied.",
+    ],
+)
+def test_words_changed_at_any_place_make_a_copy_altered(answer: str) -> None:
+    found = copied(answer)
+    assert found.verdict == "altered"
+    assert SOURCE[slice(*found.source)].endswith("."), "the difference shows in the whole sentence"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RULE,
+        f"{TRASH}.",
+        f"The policy says that {RULE[0].lower()}{RULE[1:]}.",
+        f"According to the policy, {RULE[0].lower()}{RULE[1:]}.",
+        f"In short, {RULE}.",
+        "It is kept in the trash for 30 days and can be",
+        "Whoever loses one may look: it is kept in the trash for 30 days and can be opened by its reader.",
+    ],
+)
+def test_an_honest_copy_is_exact_and_only_what_is_copied(answer: str) -> None:
+    found = copied(answer)
+    assert found.verdict == "exact"
+    assert answer[slice(*found.claim)] == SOURCE[slice(*found.source)]
+
+
+def test_a_quotation_is_exact_only_as_a_whole() -> None:
+    evidences = Evidences({1: "Other words.", 2: SOURCE})
+
+    def verdict(quote: str) -> str | None:
+        found = evidences.quoted(quote, [1, 2])
+        return found and found.verdict
+
+    assert verdict("in the trash") == verdict("every Debian package must") == verdict(RULE) == "exact"
+    assert verdict(f"{RULE} and more") == verdict("in the Trash") == "altered"
+    assert verdict("in the bin") is None
