@@ -27,7 +27,7 @@ _DETERMINERS = (
     "a all an any are attached available every loaded me my of our please the their there these uploaded us your"
 )
 _BETWEEN = f"(?: (?:{_DETERMINERS.replace(' ', '|')}))*"
-_ASKED = "(?:how many|which|what(?: is)?|list|show|number|count)"
+_ASKED = "(?:how many|which|what(?: is)?|list|name|show|number|count)"
 _NOUN = "(?:files|documents|pdfs|books|chapters|sections|parts|pages|outline|table of contents)"
 # "which files", "list all the chapters", "how many files and chapters"; not "what is in the files"
 LISTED = re.compile(

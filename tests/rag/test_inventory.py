@@ -32,6 +32,7 @@ NAMES = ["pagekeep-sample.pdf", "gap-ref.pdf"]
         ("Which document is it in?", None),
         ("Which page is it on?", None),
         ("How long is it?", None),
+        ("Name all chapters", "chapters"),
         ("What files are there?", "files"),
         ("What are these files?", "files"),
         ("What is the name of this file?", "files"),
