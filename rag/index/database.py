@@ -36,8 +36,13 @@ def private_folder(folder: Path) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """The file, made empty if it is missing, for its owner only. SQLite gives its side files the same mode."""
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    """The file, made empty if it is missing, for its owner only. SQLite gives its side files the same mode.
+
+    One that exists is not opened: closing it again would drop the locks that other connections of this process hold on
+    it, and the next process to leave would take the log away from under them.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     return path
 
 

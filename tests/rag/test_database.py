@@ -1,5 +1,7 @@
 """Faults of disk and file are told, not passed on as SQLite's."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,26 @@ def test_damage_within_is_told_when_it_is_read(tmp_path: Path) -> None:
     database.path.write_bytes(data)
     with pytest.raises(DocumentError, match="damaged"):
         Database(database.path).rows("SELECT x FROM large")
+
+
+def test_two_in_one_process_keep_their_log_when_another_process_leaves(tmp_path: Path) -> None:
+    """The process that closes last writes the log back and removes it: it must see that this one is still there."""
+    path = tmp_path / "library.sqlite"
+    first = Database(path)
+    with first.transaction():
+        first.run("CREATE TABLE x (n)")
+    second = Database(path)
+    read = f"c = sqlite3.connect({str(path)!r}); print(c.execute('SELECT count(*) FROM x').fetchone()[0])"
+    for number in (1, 2):
+        with first.transaction():
+            first.run("INSERT INTO x VALUES (?)", (number,))
+        seen = subprocess.run(
+            [sys.executable, "-c", f"import sqlite3; {read}; c.close()"], capture_output=True, text=True, check=True
+        )
+        assert seen.stdout.strip() == str(number)
+        assert path.with_name("library.sqlite-wal").exists()
+    first.close()
+    second.close()
 
 
 def test_a_full_disk_is_told_and_the_database_goes_on(tmp_path: Path) -> None:

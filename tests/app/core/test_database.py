@@ -1,5 +1,7 @@
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +33,21 @@ def rows(path: Path) -> list[tuple[int, ...]]:
         return connection.execute("SELECT x FROM a").fetchall()
     finally:
         connection.close()
+
+
+def test_two_in_one_process_keep_their_log_when_another_process_leaves(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    first, second = (MigratedDatabase(path, [_first], "The things") for _ in range(2))
+    with first.transaction() as db:
+        db.execute("INSERT INTO a (x) VALUES (1)")
+    read = f"c = sqlite3.connect({str(path)!r}); print(c.execute('SELECT x FROM a').fetchall())"
+    seen = subprocess.run(
+        [sys.executable, "-c", f"import sqlite3; {read}; c.close()"], capture_output=True, text=True, check=True
+    )
+    assert seen.stdout.strip() == "[(1,)]"
+    assert path.with_name("a.db-wal").exists()
+    first.close()
+    second.close()
 
 
 @pytest.fixture
