@@ -6,17 +6,33 @@
 PK_BEGIN
 PK_INLINE Strip rows_from(const Strip& s, int row) { return Strip{s.data + row * s.stride, s.stride}; }
 
-// The matrix is read in order three strips ahead of the multiplication, into L2: L1 has too few miss buffers. The
-// first lines of the rows that come next go to L1; from there on the hardware follows each row by itself.
-PK_INLINE void prefetch_ahead(const Strip& s, int block, int block_bytes) {
-    const uint8_t* ahead = s.data + 3 * kStripRows * s.stride + (size_t)block * block_bytes * W;
-    for (int at = 0; at < block_bytes * W; at += 64) __builtin_prefetch(ahead + at, 0, 2);
+// The matrix is read in order three strips ahead of the multiplication, into L2: L1 has too few miss buffers. The same
+// number of lines for every part of a block: in bursts they wait for each other.
+PK_INLINE void prefetch_strip(const Strip& s, int part, int part_bytes) {
+    const uint8_t* ahead = s.data + 3 * kStripRows * s.stride + (size_t)part * part_bytes;
+    for (int at = 0; at < part_bytes; at += 64) __builtin_prefetch(ahead + at, 0, 2);
+}
+
+// The first lines of the rows that come next go to L1; from there on the hardware follows each row by itself.
+PK_INLINE void prefetch_rows(const Strip& s, int block) {
     if (block >= W / 2) return;
     const uint8_t* row = s.data + (size_t)(W + 2 * block) * s.stride;
     for (int i = 0; i < 2; i++, row += s.stride) {
         __builtin_prefetch(row, 0, 3);
         __builtin_prefetch(row + 64, 0, 3);
     }
+}
+
+template <class Walk>
+PK_INLINE void prefetch_block(const Strip& s, int block) {
+    prefetch_strip(s, block, Walk::kBytes * W);
+    prefetch_rows(s, block);
+}
+
+template <class Walk>
+PK_INLINE void prefetch_half(const Strip& s, int block, int half) {
+    prefetch_strip(s, block / 4 * 8 + 4 * half + block % 4, Walk::kBytes * W / 2);  // in the order of the calls
+    if (half == 0) prefetch_rows(s, block);
 }
 
 // start + products of COUNT vectors of bytes up to MOST with the dwords at a, `step` bytes apart.
@@ -60,7 +76,7 @@ struct DotSink {
         each<N>(PK_EACH(i) { sums[i] = vzero(); });
     }
     PK_INLINE_MEMBER void take(int b, const Block& block) {
-        prefetch_ahead(strip, b, Walk::kBytes);
+        prefetch_block<Walk>(strip, b);
         const int8_t* a = data + (size_t)b * kBlock * N;
         const float* scales = meta + (size_t)b * 4 * N;
         if constexpr (Walk::kHalves) take_halves(block, a, scales, halves + (size_t)b * 2 * N);
@@ -103,7 +119,7 @@ struct SuperDotSink {
         });
     }
     PK_INLINE_MEMBER void take(int b, const Block& block) {
-        prefetch_ahead(strip, b, Walk::kBytes);
+        prefetch_block<Walk>(strip, b);
         const int8_t* a = data + (size_t)b * kBlock * N;
         const float* words = meta + (size_t)(b / 8) * kSuperWords * N;
         each<N>(PK_EACH(i) {
@@ -113,7 +129,7 @@ struct SuperDotSink {
         });
     }
     PK_INLINE_MEMBER void take_half(int b, int half, const HalfBlock& block) {
-        if (half == 0) prefetch_ahead(strip, b, Walk::kBytes);
+        prefetch_half<Walk>(strip, b, half);
         const int8_t* a = data + ((size_t)b * kBlock + 16 * half) * N;
         each<N>(PK_EACH(i) {
             const vi dots = idots<kUnsignedMin, Walk::kMost, 4>(iset(0), block.w, a + 4 * i, 4 * N);
@@ -152,12 +168,12 @@ struct TileSink {
     TileSink(const Strip& rows, const Tile& whole, int row)
         : strip(rows), tile{whole.q + 4 * row, whole.d + row, whole.m + row, whole.factors + row} {}
     PK_INLINE_MEMBER void take(int b, const Block& block) {
-        prefetch_ahead(strip, b, Walk::kBytes);
+        prefetch_block<Walk>(strip, b);
         store(b, block);
     }
     PK_INLINE_MEMBER int32_t* factors(int superblock) const { return tile.factors + (size_t)superblock * kFactorWords<kScales, kMin>; }
     PK_INLINE_MEMBER void take_half(int b, int half, const HalfBlock& block) {
-        if (half == 0) prefetch_ahead(strip, b, Walk::kBytes);
+        prefetch_half<Walk>(strip, b, half);
         store_half(b, half, block);
     }
     template <int COUNT>
