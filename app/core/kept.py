@@ -42,5 +42,7 @@ def forget_kept(kv: Path, is_gone: Callable[[str], bool], drop: Callable[[str], 
         with StoreTools(kv) as tools:
             for name in filter(is_gone, tools.names()):
                 (drop or tools.forget)(name)
+            for notice in tools.notices:
+                log.warning("%s %s", notice.what, notice.why)
     except (StoreError, sqlite3.Error) as error:
         log.info("kept state could not be freed: %s", type(error).__name__)

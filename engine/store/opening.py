@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ REMOVED = Notice(
     "It was made again; what lay only there is read again when it is needed.",
     "Nothing needs to be done.",
 )
+_TRIES, _PAUSE_SECONDS = 5, 0.05
 _Identity = tuple[int, int]
 
 
@@ -52,6 +54,14 @@ class Place:
         self._held = os.open(self._segments, os.O_RDONLY | os.O_CLOEXEC)
         self._known = self._found()
         return recovered, index
+
+    def open_again(self) -> tuple[Recovered, Index]:
+        """The same, while somebody may still be at removing files."""
+        for _ in range(_TRIES):
+            with contextlib.suppress(FileNotFoundError, sqlite3.OperationalError):
+                return self.open()
+            time.sleep(_PAUSE_SECONDS)
+        return self.open()
 
     def is_lost(self) -> bool:
         """The index or the segments' folder is not there any more, or another one is."""

@@ -261,7 +261,7 @@ class KvStore:
             return
         removed = self._writer.is_removed or not self._place.has_segments()
         self._writer.let_go()
-        recovered, index = self._place.open()
+        recovered, index = self._place.open_again()
         before, self._index = self._index, index
         self._writer.publish_to(index)
         before.close()
