@@ -12,7 +12,7 @@ _TEXT = (
 )
 _LINK = (
     r"(?:yes|so|thus|therefore|hence|also|finally|furthermore|additionally|moreover|in (?:short|summary|conclusion)"
-    r"|in other words|ja|also|kurz|außerdem|oui|donc|en bref)"
+    r"|in other words|in this case|for (?:example|instance)|specifically|note that|ja|kurz|außerdem|oui|donc|en bref)"
 )
 INTRODUCTION = re.compile(
     rf"\W*(?:{_LINK}\b\W*(?=\w))?"

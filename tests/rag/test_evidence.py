@@ -54,6 +54,7 @@ def test_words_changed_at_any_place_make_a_copy_altered(answer: str) -> None:
         f"The policy says that {RULE[0].lower()}{RULE[1:]}.",
         f"According to the policy, {RULE[0].lower()}{RULE[1:]}.",
         f"In short, {RULE}.",
+        f"For example, {RULE[0].lower()}{RULE[1:]}.",
         "It is kept in the trash for 30 days and can be",
         "Whoever loses one may look: it is kept in the trash for 30 days and can be opened by its reader.",
     ],
