@@ -363,7 +363,8 @@ class ComputedRange:
     reason: "new" | "last sampled" | "first token", or what became of state that there was: "evicted" (by the disk
     budget), "evicted by gc" (the same, by the command), "evicted from memory" (and it was not on disk), "dropped" (the
     reader forgot it), "damaged", "removed" (its file), "edited" (other tokens were kept), "not saved" (the process
-    ended before), "stopped" (the turn was, before its page was full), "moved state undone" (it was kept after a
+    ended before), "refused by the budget" (of the disk: it was not saved), "refused by a full disk", "refused by an
+    error" (of writing), "stopped" (the turn was, before its page was full), "moved state undone" (it was kept after a
     removal that moved it, which was taken back), "kept as KV type f16" (another than the one that runs), "kept for
     another model", "sliding window" (layers that look back a little are kept around some places only), "faster to
     compute than to read", "not in cache".

@@ -188,6 +188,7 @@ class Service:
                 self._focus(command, running)
             case SaveState():
                 running.cache.flush()
+                self._tell(running)  # of what was refused, before who asks for the state after it is answered
             case DropState():
                 running.cache.drop(command.conversation, command.disk)
                 running.cache.flush(_DROP_SECONDS)  # so that a state report after it tells what stayed

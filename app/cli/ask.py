@@ -44,7 +44,9 @@ def run(options: Namespace, console: Console) -> None:
         with opened(session, options.conversation, documents) as conversation:
             conversation = choose_scope(session, conversation, options)
             message = _message(session, conversation, options)
-        report(console, message, session.workspace.conversations.get(message.conversation), lookup_of(session, message))
+        session.saved(message.conversation)
+        asked = session.workspace.conversations.get(message.conversation)
+        report(session, message, asked, lookup_of(session, message))
 
 
 def _message(session: Session, conversation: Conversation, options: Namespace) -> Message:
@@ -163,9 +165,10 @@ def _left(phase: TurnPhase) -> str:
     return f", {phase.seconds_left:.0f} s left" if phase.seconds_left else ""
 
 
-def report(console: Console, message: Message, conversation: Conversation, lookup: Lookup | None = None) -> None:
+def report(session: Session, message: Message, conversation: Conversation, lookup: Lookup | None = None) -> None:
     """The JSON object, or citations, what was read, and the line on reuse below the streamed answer."""
-    console.result(answer_json(message, conversation, lookup))
+    console, notices = session.console, [asdict(notice) for notice in session.notices]
+    console.result({**answer_json(message, conversation, lookup), "notices": notices})
     console.text("\n")
     if not message.text.strip():
         console.note(EMPTY)

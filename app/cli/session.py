@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import queue
+import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,10 +25,11 @@ from app.core.events import (
 from app.core.paths import Paths
 from app.core.settings import Settings, load_settings
 from app.core.workspace import Workspace
-from engine.messages import ModelFailed, ModelLoaded, ModelLoading
+from engine.messages import ConversationId, ModelFailed, ModelLoaded, ModelLoading, StateReport
 from rag.types import Document, IngestProgress
 
 WAIT_S = 0.2  # how soon an interrupt is seen
+SAVE_S = 30.0  # as long as closing waits for the engine
 
 
 class Session:
@@ -40,9 +43,10 @@ class Session:
         paths = Paths.default()
         self.workspace = Workspace(paths, self._events.put, settings, wait_for_vectors=True, make_vectors=False)
 
-    def events(self) -> Iterator[WorkspaceEvent]:
-        """As they come; notices and progress are shown on the way."""
-        while True:
+    def events(self, seconds: float = math.inf) -> Iterator[WorkspaceEvent]:
+        """As they come, for so long; notices and progress are shown on the way."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
             try:
                 event = self._events.get(timeout=WAIT_S)
             except queue.Empty:
@@ -107,6 +111,15 @@ class Session:
         if document not in self._names:
             self._names[document] = self.workspace.library.document(document).name
         return self._names[document]
+
+    def saved(self, conversation: ConversationId) -> None:
+        """Waits until its state is saved, or that was refused; notices of that are shown."""
+        states = self.workspace.states
+        states.save(conversation)
+        request = states.request(conversation)
+        for event in self.events(SAVE_S):
+            if isinstance(event, StateReport) and event.request == request:
+                return
 
     def notice(self, what: str, why: str, next: str) -> None:
         self._show(Notice(what, why, next))

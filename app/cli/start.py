@@ -44,4 +44,4 @@ def ask_about_sample(session: Session, sample: Path) -> None:
     console.text(f"{document.name}, {document.pages} pages; {loaded.name}")
     console.text(f"> {QUESTION}")
     with opened(session, CONVERSATION, [document]) as conversation:
-        report(console, answer(session, conversation, QUESTION), conversation)
+        report(session, answer(session, conversation, QUESTION), conversation)

@@ -156,7 +156,8 @@ class KvCache:
             self.disk.touch(sequence.last_key)
         self.tree.touch(*sequence.pages)
         sequence.bytes_queued += queued
-        self.log.add("info", "save", conversation=conversation, tokens=sequence.num_tokens, bytes=queued)
+        kept = False if self.disk and self.disk.refused() else None
+        self.log.add("info", "save", conversation=conversation, tokens=sequence.num_tokens, bytes=queued, on_disk=kept)
         return queued
 
     def anchor(self, sequence: Sequence) -> int:

@@ -206,7 +206,8 @@ class DiskTier(Protocol):
         """Whether the record holds a state that was moved after a removal, or follows one."""
 
     def write(self, request: WriteRequest, done: Callable[[bool], None]) -> int:
-        """Queues a record; returns its bytes. `done(True)` once it is durable, `done(False)` if it could not be."""
+        """Queues a record; returns its bytes. `done(True)` once it is durable, `done(False)` if it could not be: where
+        that is known, at once, and 0 is returned."""
 
     def drop_windows(self, keys: Sequence[Key], since: Sequence[Key]) -> None:
         """Queued behind the writes before it: the sliding-window layers of pages are not needed any more, once those of
@@ -231,6 +232,12 @@ class DiskTier(Protocol):
 
     def kept_elsewhere(self, conversation: str, tokens: int) -> str:
         """Why more than `tokens` tokens of it were kept last, but not for this model as it runs; or ""."""
+
+    def refused(self) -> str:
+        """Why what was to be saved last was not, in words; "" if it was."""
+
+    def refusal(self, conversation: str) -> Gone | None:
+        """Why the end of a conversation was not saved last (see messages.ComputedRange), and when; None if it was."""
 
     def heads(self) -> dict[str, Head]: ...
     def map(self, records: Sequence[DiskRecord], choose: bool = True) -> list[npt.NDArray[np.uint8] | None]:

@@ -151,11 +151,11 @@ class PagePool:
         return buffer
 
     def refuse(self, pages: int = 1) -> NoReturn:
-        budget = f"{self.used_bytes / 1e6:,.0f} MB of {self.budget_bytes / 1e6:,.0f} MB are in use"
+        budget = f"{self.used_bytes / 1e6:,.0f} MB of {self.budget_bytes / 1e6:,.0f} MB are held"
         raise KvMemoryFull(
             "The memory for conversations is used up.",
-            f"{pages * self.stride / 1e6:,.0f} MB more are needed, {budget}.",
-            "Wait for a running answer to end, or raise the memory budget in the preferences.",
+            f"{pages * self.stride / 1e6:,.0f} MB more are needed, {budget} by what is read or answered now, this too.",
+            "Raise the memory budget in the preferences, take a smaller KV type, or wait for another answer's end.",
         )
 
     def check_holds(self, tokens: int, page_tokens: int) -> None:

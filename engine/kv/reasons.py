@@ -23,6 +23,7 @@ class Missing:
     at: float = 0.0
     saved: int | None = None
     unsaved: str = "not saved"
+    unsaved_at: float = 0.0
 
 
 def why_missing(cache: KvCache, asked: Asked, gone: Gone, reused: int) -> Missing:
@@ -35,12 +36,15 @@ def why_missing(cache: KvCache, asked: Asked, gone: Gone, reused: int) -> Missin
         return Missing(kept)
     if lost and head and not asked.shifts and _moved(cache, head):
         return Missing("moved state undone")
-    unsaved = "stopped" if asked.last_turn.how == "stopped" else "not saved"
+    refused = cache.disk.refusal(asked.conversation) if cache.disk else None
+    if lost and refused and not head:
+        return Missing(refused.reason, refused.at)
+    unsaved = refused or Gone("stopped" if asked.last_turn.how == "stopped" else "not saved", 0.0)
     if head and not _on_the_way(cache, asked, head):
         return Missing("edited" if lost else gone.reason, gone.at)
     if head:
-        return Missing(gone.reason, gone.at, head.tokens, unsaved)
-    return Missing(gone.reason, gone.at, _had_before(asked) if lost else None, unsaved)
+        return Missing(gone.reason, gone.at, head.tokens, unsaved.reason, unsaved.at)
+    return Missing(gone.reason, gone.at, _had_before(asked) if lost else None, unsaved.reason, unsaved.at)
 
 
 def _had_before(asked: Asked) -> int | None:
@@ -60,7 +64,8 @@ def computed_ranges(asked: Asked, reused: int, missing: Missing) -> tuple[Comput
     total, history = len(asked.tokens), asked.history_tokens
     had = max(reused, min(history, total))
     kept = had if missing.saved is None else max(reused, min(missing.saved, had))
-    ranges = [ComputedRange(kept - reused, missing.reason, missing.at), ComputedRange(had - kept, missing.unsaved)]
+    unsaved = ComputedRange(had - kept, missing.unsaved, missing.unsaved_at)
+    ranges = [ComputedRange(kept - reused, missing.reason, missing.at), unsaved]
     above = max(reused, history)
     if 0 < above == history < total and asked.tokens.roles[above] == Role.GENERATED:
         ranges.append(ComputedRange(1, "last sampled"))

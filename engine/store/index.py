@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from engine.kv.disk import DiskRecord, Gone, Head, Location, StateRecord
+from engine.kv.disk import DiskRecord, Gone, Head, Location
 from engine.kv.keys import Key
 from engine.kv.layout import PageLayout, kv_types_in
 from engine.store.pins import forget_pins, set_pins
@@ -38,10 +39,10 @@ from engine.store.rows import (
     set_scanned,
     snapshot,
     transaction,
-)
+)  # fmt: skip
 from engine.store.schema import connect
-from engine.store.states import states_of
 
+T = TypeVar("T")
 _COLUMNS = "key, parent, kind, start, tokens, numerics, segments.name, offset, length, payload, grp"
 _RECORD = (
     f"SELECT {_COLUMNS} FROM records JOIN segments ON segments.id = segment WHERE model = ? AND key = ? AND kind < 2 "
@@ -83,8 +84,7 @@ class Index:
     """Rows of one model (`fingerprint`), shared with other processes. sqlite3.Error from any method: it is damaged."""
 
     def __init__(self, path: Path, fingerprint: bytes, groups: GroupCount, name: str = "", layout: str = "") -> None:
-        self._groups = groups
-        self._folder = path.parent
+        self._groups, self._folder = groups, path.parent
         self._lock = threading.Lock()  # of the reading connection
         self._write_lock = threading.Lock()
         self._reader = connect(path)
@@ -164,10 +164,6 @@ class Index:
             keys = [Key(row[0]) for row in self._reader.execute(query, (self.model, parent))]
         return [record for key in keys if (record := self.find(key)) is not None]
 
-    def states(self, parent: Key) -> list[StateRecord]:
-        with self._lock:
-            return states_of(self._reader, self.model, parent)
-
     def memory(self) -> int:
         """Bytes that the maps take: their own, and two keys of 16 bytes per entry."""
         maps = sys.getsizeof(self._parents) + sys.getsizeof(self._records) + sys.getsizeof(self._heads)
@@ -185,6 +181,11 @@ class Index:
             query = "SELECT reason, at FROM gone WHERE model = ? AND key = ?"
             row = self._reader.execute(query, (self.model, key)).fetchone()
         return Gone(*row) if row else None
+
+    def look(self, ask: Callable[[sqlite3.Connection, int], T]) -> T:
+        """`ask(reading connection, model)`"""
+        with self._lock:
+            return ask(self._reader, self.model)
 
     def kept_elsewhere(self, conversation: str, tokens: int) -> str:
         """Why more than `tokens` tokens of it were kept last, but not for this model as it runs; or ""."""

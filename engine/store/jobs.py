@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.kv.disk import NOT_SAVED, Head, Notice, StateRequest, WriteRequest
+from engine.kv.disk import Head, StateRequest, WriteRequest
 from engine.store.rows import NewRecord
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass
@@ -38,16 +34,3 @@ class Unpublished:
     jobs: list[Job] = field(default_factory=list)
     bytes: int = 0
     since: float = 0.0
-
-
-def refusal(error: Exception) -> Notice:
-    """What the reader is told where writing failed."""
-    full = isinstance(error, OSError) and error.errno in _FULL
-    full = full or (isinstance(error, sqlite3.Error) and "full" in str(error))
-    return Notice(
-        NOT_SAVED,
-        "The disk is full, or the disk budget is used up." if full else f"Writing failed: {error}.",
-        "They go on from memory; saving is tried again. Free some space, or raise the disk budget."
-        if full
-        else "They go on from memory; saving is tried again.",
-    )

@@ -105,6 +105,7 @@ def put_head(db: sqlite3.Connection, model: int, head: Head) -> None:
         "saved = excluded.saved",
         (model, head.conversation, head.last, head.tail, head.tokens, head.saved),
     )
+    db.execute("DELETE FROM meta WHERE name = ?", (refusal_name(model, head.conversation),))
     if old and old[0] and not _is_end(db, model, old[0]):
         remove_records(db, model, [Key(old[0])], "")
 
@@ -156,6 +157,7 @@ def forget_head(db: sqlite3.Connection, model: int, conversation: str, delete: b
     name = (model, conversation)
     row = db.execute("SELECT last, tail FROM heads WHERE model = ? AND conversation = ?", name).fetchone()
     db.execute("DELETE FROM heads WHERE model = ? AND conversation = ?", name)
+    db.execute("DELETE FROM meta WHERE name = ?", (refusal_name(model, conversation),))
     if row and delete:
         unused = unused_path(db, model, row[0], row[1])
         reason = "" if is_scratch(conversation) else "dropped"
@@ -188,6 +190,11 @@ def _children(db: sqlite3.Connection, model: int, key: bytes) -> set[Key]:
 def _is_end(db: sqlite3.Connection, model: int, key: bytes) -> bool:
     query = "SELECT 1 FROM heads WHERE model = ? AND (last = ? OR tail = ?) LIMIT 1"
     return db.execute(query, (model, key, key)).fetchone() is not None
+
+
+def refusal_name(model: int, conversation: str) -> str:
+    """Where `meta` says that the end of a conversation was not saved; see engine.store.refusals."""
+    return f"refused {model} {conversation}"
 
 
 def counter(db: sqlite3.Connection, name: str) -> int:

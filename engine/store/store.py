@@ -19,25 +19,25 @@ from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog, LogLevel
 from engine.kv.value import Costs
-from engine.store.budget import DiskStat, collect, segment_bytes
+from engine.store.budget import DiskStat, segment_bytes
 from engine.store.index import GroupCount, Index
 from engine.store.jobs import Job
-from engine.store.locks import maintenance
 from engine.store.mapping import can_map, map_records
 from engine.store.opening import REMOVED, SEGMENTS_NAME, Place
 from engine.store.packing import Packer
 from engine.store.reader import ReadBatch, Reader
 from engine.store.record import BLOCK, SHIFTED
 from engine.store.recovery import is_damage, mark_damaged
+from engine.store.refusals import OverBudget, refusal
+from engine.store.room import Room
 from engine.store.schema import cannot_open
 from engine.store.segments import Segments
-from engine.store.states import read_state
+from engine.store.states import read_state, states_of
 from engine.store.ways import FILE, Ways
 from engine.store.writer import Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_EVICT_TO = 0.9  # of the budget, so that not every page evicts
 _AGAIN_SECONDS = 5.0
 
 
@@ -63,12 +63,17 @@ class KvStore:
             raise cannot_open("Saved conversations cannot be used.", self.folder, error, advice) from error
         packer = Packer(layout, fingerprint)
         self._segments = Segments(self.folder / SEGMENTS_NAME)
+        self._room = Room(self.folder, self.folder / SEGMENTS_NAME, budget, self._log)
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room, self._met)
         self._ways = Ways.load(self.folder / FILE)
         self._reader = Reader(self._segments, packer, self._find_again, self._quarantine, self._saw)
         self._packer = packer
         if self.recovered.rebuilt:
             self._writer.notify(self.recovered.notice())
+        try:
+            self._safely(lambda: self._room.check(self._index), None)
+        except OverBudget as error:
+            self._writer.refusals.begin(error)
 
     def close(self, timeout: float | None = None) -> None:
         """Writes what is queued and ends the threads."""
@@ -86,7 +91,7 @@ class KvStore:
 
     def refused(self) -> str:
         """Why what was to be saved last was not; "" if it was."""
-        return self._writer.refused
+        return self._writer.refusals.why
 
     def stat(self) -> DiskStat:
         """Sizes, for the status bar: quick."""
@@ -131,6 +136,9 @@ class KvStore:
     def kept_elsewhere(self, conversation: str, tokens: int) -> str:
         return self._safely(lambda: self._index.kept_elsewhere(conversation, tokens), "")
 
+    def refusal(self, conversation: str) -> Gone | None:
+        return self._safely(lambda: self._index.look(lambda db, model: refusal(db, model, conversation)), None)
+
     def heads(self) -> dict[str, Head]:
         return self._index.heads()
 
@@ -140,6 +148,9 @@ class KvStore:
     # --- writing ---
 
     def write(self, request: WriteRequest, done: Callable[[bool], None]) -> int:
+        if self._writer.refusals.active:
+            done(False)
+            return 0
         size = self._packer.record_bytes(request)
         self._writer.submit(Job(request=request, done=done, bytes=size))
         return size
@@ -148,12 +159,12 @@ class KvStore:
         self._writer.submit(Job(follow=lambda: self._safely(lambda: self._index.drop_windows(keys, since), None)))
 
     def write_state(self, request: StateRequest) -> int:
-        size = len(request.state) + BLOCK
+        size = 0 if self._writer.refusals.active else len(request.state) + BLOCK
         self._writer.submit(Job(state=request, bytes=size))
         return size
 
     def states(self, parent: Key) -> list[StateRecord]:
-        return self._safely(lambda: self._index.states(parent), [])
+        return self._safely(lambda: self._index.look(lambda db, model: states_of(db, model, parent)), [])
 
     def read_state(self, record: StateRecord, ids: Ids, roles: Roles, numerics: str) -> npt.NDArray[np.uint8] | None:
         state = read_state(self._segments, self._packer.fingerprint, numerics, record, ids, roles)
@@ -191,7 +202,7 @@ class KvStore:
 
     def retry(self) -> None:
         """Tries to write again at once after the disk was full; otherwise that happens after a while."""
-        self._writer.retry()
+        self._writer.refusals.end()
 
     def pending_bytes(self) -> int:
         return self._writer.pending_bytes()
@@ -270,28 +281,10 @@ class KvStore:
         reason = "the folder was removed" if removed else "its file was replaced"
         self._note("warn", "reopen", {"records": recovered.records, "reason": reason})
 
-    def _make_room(self, size: int, after: Key | None) -> bool:
-        """On the writing thread: evicts when the budget is reached; False if that did not help.
-
-        `after`: the page that the record follows. Without it the record would be of no use, so it stays, and where it
-        is gone nothing is evicted for the record.
-        """
+    def _make_room(self, size: int, after: Key | None) -> None:
+        """On the writing thread; see Room."""
         self._open_again()
-        folder = self.folder / SEGMENTS_NAME
-        if segment_bytes(folder) + self._writer.held_bytes + size <= self._budget:
-            return True
-        with maintenance(self.folder) as free:
-            if free:
-                self._writer.rotate()
-                self._index.maintain(lambda db: self._collect(db, int(self._budget * _EVICT_TO) - size, after))
-        return segment_bytes(folder) + size <= self._budget
-
-    def _collect(self, db: sqlite3.Connection, budget: int, after: Key | None) -> None:
-        name = (self._index.model, after) if after else None
-        if name is None or db.execute("SELECT 1 FROM records WHERE model = ? AND key = ?", name).fetchone():
-            done = collect(db, self.folder / SEGMENTS_NAME, budget, name)
-            freed, reason = max(0, done.bytes_before - done.bytes_after), f"disk budget of {self._budget / 1e6:,.1f} MB"
-            self._note("info", "evict", {"bytes": freed, "evicted": done.evicted, "reason": reason})
+        self._room.make(size, after, self._index, self._writer)
 
     def _note(self, level: LogLevel, operation: str, fields: dict[str, Any]) -> None:
         """On the writing thread."""

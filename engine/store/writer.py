@@ -16,10 +16,11 @@ from pathlib import Path
 from engine.kv.disk import Notice
 from engine.kv.keys import Key
 from engine.store.index import Index
-from engine.store.jobs import Job, Unpublished, refusal
+from engine.store.jobs import Job, Unpublished
 from engine.store.packing import Packer
 from engine.store.record import BLOCK, RecordHeader
 from engine.store.recovery import forget_record, head_record
+from engine.store.refusals import Refusals
 from engine.store.rows import NewRecord
 from engine.store.segment import Buffer, SegmentWriter
 from engine.store.states import state_header
@@ -28,20 +29,19 @@ SEGMENT_BYTES = 256 << 20
 _IDLE_SECONDS = 0.25  # quiet time before a sync
 _LONGEST_SECONDS = 2.0  # what a crash may lose, besides what is in the middle of being written
 _UNSYNCED_BYTES = 64 << 20
-_RETRY_SECONDS = 30.0
 _NICENESS = 10
 
 
 class Writer:
     """Owns the process's segment. Every job is settled in the end: durable, or refused with `done(False)`.
 
-    Attributes: bytes_written: appended so far; refused: why what was to be saved last was not, "" if it was.
-    `make_room(bytes, page before it)` is asked before each record, `failed`
+    Attributes: bytes_written: appended so far; refusals: of what was to be saved last.
+    `make_room(bytes, page before it)` is asked before each record and raises where there is none, `failed` is
     told about errors; both on the thread.
     """
 
     def __init__(
-        self, folder: Path, index: Index, packer: Packer, make_room: Callable[[int, Key | None], bool],
+        self, folder: Path, index: Index, packer: Packer, make_room: Callable[[int, Key | None], None],
         failed: Callable[[Exception], None],
     ) -> None:  # fmt: skip
         self._folder = folder
@@ -56,9 +56,8 @@ class Writer:
         self._hurry = self._closing = False
         self._segment: SegmentWriter | None = None
         self._open = Unpublished()
-        self._refused_until = 0.0
-        self.refused = ""
         self._notices: deque[Notice] = deque(maxlen=50)
+        self.refusals = Refusals(self._notices.append)
         self.bytes_written = 0
         self._thread = threading.Thread(target=self._run, name="kv-writer", daemon=True)
         self._thread.start()
@@ -93,9 +92,6 @@ class Writer:
             self._closing = True
             self._changed.notify_all()
         self._thread.join(timeout)
-
-    def retry(self) -> None:
-        self._refused_until = 0.0
 
     @property
     def is_removed(self) -> bool:
@@ -168,8 +164,10 @@ class Writer:
             self._publish()
             self._forget(job) if job.forget else job.task and job.task()
             self._settle([job], True)
-        elif self._is_superseded(job) or time.monotonic() < self._refused_until:
+        elif self._is_superseded(job):
             self._settle([job], False)
+        elif self.refusals.active:
+            self._leave([job])
         else:
             self._append(job)
 
@@ -204,8 +202,7 @@ class Writer:
             self._open.heads[job.head.conversation] = job.head
 
     def _ready_segment(self, size: int, after: Key | None = None) -> SegmentWriter:
-        if not self._make_room(size, after):
-            raise OSError(errno.EDQUOT, "the disk budget is used up")
+        self._make_room(size, after)
         if self._segment and self._segment.end + size > SEGMENT_BYTES and not self._segment.is_empty:
             self.rotate()
         if self._segment is None:
@@ -255,7 +252,7 @@ class Writer:
             if not isinstance(error, sqlite3.Error):
                 self._retire()
         else:
-            self.refused = ""
+            self.refusals.why = ""
             self._settle(batch.jobs, True)
 
     def _is_superseded(self, job: Job) -> bool:
@@ -283,11 +280,11 @@ class Writer:
 
     def _refuse(self, jobs: list[Job], error: Exception) -> None:
         self._failed(error)
-        notice = refusal(error)
-        self.refused = notice.why
-        if time.monotonic() >= self._refused_until:
-            self._notices.append(notice)
-        self._refused_until = time.monotonic() + _RETRY_SECONDS
+        self.refusals.begin(error)
+        self._leave(jobs)
+
+    def _leave(self, jobs: list[Job]) -> None:
+        self.refusals.note(self._index, [job.head.conversation for job in jobs if job.head])
         self._settle(jobs, False)
 
     def _retire(self) -> None:

@@ -219,3 +219,33 @@ def test_an_answer_that_goes_on_explains_its_one_token(driver: Driver) -> None:
     more = driver.run("2", "c", text, history=len(text.ids) - 1, last_turn="stopped")
     assert more.computed == (ComputedRange(1, "last sampled"),)
     assert more.reused.total == len(text.ids) - 1
+
+
+def test_what_the_budget_refused_is_named_told_and_not_counted(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    folder, before = tmp_path / "kv", time.time()
+    with Driver(model, folder) as driver:
+        driver.run("1", "pinned", prompt(700))
+        driver.client.send(PinState(ConversationId("pinned")))
+        done = driver.run("2", "c", prompt(300, 5))
+        kept = len(done.generated) + 299
+    more = prompt(300, 5) + done.generated + prompt(40, 8)
+    for number in "34":  # each in a process of its own, as far as the store can tell
+        with Driver(model, folder, cache_log="info", disk_budget_bytes=20_000) as driver:
+            turn = driver.run(number, "c", more, history=kept)
+            assert turn.bytes_written == 0
+        kept, more = len(more) + len(turn.generated) - 1, more + turn.generated + prompt(5, 9)
+    with StoreTools(folder) as tools:
+        assert tools.stat().bytes_on_disk > tools.stat().pinned_bytes > 20_000
+    with Driver(model, folder) as driver:
+        after = driver.run("5", "c", more, history=kept)
+    refused = next(part for part in after.computed if part.reason == "refused by the budget")
+    assert before < refused.at < time.time()
+    assert not any(part.reason in ("not saved", "not in cache") for part in after.computed)
+    log = read_log(folder, 100)
+    saves = [entry.get("on_disk", True) for entry in log if entry["operation"] == "save"]
+    assert saves == [True, True, False, False, True]
+    assert all("pinned conversations hold" in entry["why"] for entry in log if entry["operation"] == "notice")
+    with Driver(model, folder) as driver:
+        more += after.generated
+        again = driver.run("6", "c", more + prompt(5, 7), history=len(more) - 1)
+    assert again.computed[0].reason == "last sampled", "what was saved since is not refused any more"
