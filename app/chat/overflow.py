@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.widgets.cards import button, label
-from app.widgets.format import about, count, plural
+from app.widgets.format import count, duration, plural
 from app.widgets.theme import Theme
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ PASSAGES = "passages"
 
 def way_words(option: OverflowOption, rate_known: bool) -> str:
     """What the way does and costs: `The oldest 3 turns leave the context; 812 tokens are read again, ~2 s. Exact.`"""
-    wait = f", {about(option.seconds)}" if rate_known else ""
+    wait = f", ~{duration(option.seconds)}" if rate_known else ""  # fine enough to tell short ones apart
     turns = "The oldest turn leaves" if option.turns_dropped == 1 else f"The oldest {option.turns_dropped} turns leave"
     if option.way == "recompute":
         return f"{turns} the context; {plural(option.computed, 'token')} are read{wait}. Exact."

@@ -10,6 +10,8 @@ _APART = frozenset({"at", "operation", "conversation", "process", "level", "sour
 
 def log_words(entry: dict[str, Any]) -> str:
     """`reuse  18,246 tokens, memory 0, disk 18,204, 84.1 MB read, 38.2 ms`; who and when are left out."""
+    if entry["operation"] == "notice":  # sentences
+        return f"notice    {' '.join(str(entry[key]) for key in ('what', 'why', 'next') if entry.get(key))}"
     rest = [_pair(key, value) for key, value in entry.items() if key not in _APART and value != ""]
     return f"{entry['operation']:<9} {', '.join(rest)}".rstrip()
 

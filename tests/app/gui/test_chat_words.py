@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.chat.overflow import way_words
 from app.chat.words import page_words, phase_words, reused_words, source_words, state_words
 from app.core.events import TurnPhase
 from app.core.records import (
@@ -20,6 +21,7 @@ from app.core.records import (
 from app.core.shown_numbers import printed_numbers, renumbered, shown_numbers
 from app.widgets.format import about, ago, duration, size
 from engine.messages import ConversationId, ReusedTokens, Tokens, TurnId
+from engine.overflow import OverflowOption
 
 
 def cited(pages: tuple[int, ...], labels: tuple[str, ...]) -> StoredCitation:
@@ -86,3 +88,9 @@ def test_numbers_as_the_reader_sees_them() -> None:
     assert [ago(1000, 1000 + d) for d in (5, 61, 7200, 90000)] == [
         "just now", "1 minute ago", "2 hours ago", "1 day ago",
     ]  # fmt: skip
+
+
+def test_prices_of_short_ways_out_can_be_told_apart() -> None:
+    ways = [OverflowOption("recompute", (0, 10), 1, 100, 90, seconds, True) for seconds in (0.53, 0.25, 2.4)]
+    told = [way_words(way, rate_known=True).split(", ")[-1] for way in ways]
+    assert told == ["~530 ms. Exact.", "~250 ms. Exact.", "~2.4 s. Exact."]

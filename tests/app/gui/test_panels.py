@@ -225,3 +225,5 @@ def test_the_log_in_words() -> None:
     entry = {"at": 0, "operation": "reuse", "level": "info", "tokens": 1200, "disk": 1100, "bytes_read": 84_100_000}
     assert log_words(entry) == "reuse     1,200 tokens, disk 1,100, 84.1 MB read"
     assert log_words({"operation": "canary", "equal": False, "start": 64}) == "canary    not equal, start 64"
+    told = {"operation": "notice", "level": "warn", "what": "Not saved.", "why": "The disk is full.", "next": ""}
+    assert log_words(told) == "notice    Not saved. The disk is full."
