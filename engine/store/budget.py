@@ -193,7 +193,13 @@ def _candidates(db: sqlite3.Connection, folder: Path) -> list[_Segment]:
     found = [_Segment(n, path, path.stat().st_size, alive) for n, path, alive in rows if path.exists()]
     free = sorted((s for s in found if not is_locked(s.path)), key=lambda segment: segment.alive_part)
     many = sum(segment.size < SMALL_BYTES for segment in free) >= MANY_SMALL
-    return [s for s in free if s.alive_part < 1 or (many and s.size < SMALL_BYTES)]
+    return [s for s in free if (many and s.size < SMALL_BYTES) or (s.alive_part < 1 and _would_shrink(db, s))]
+
+
+def _would_shrink(db: sqlite3.Connection, segment: _Segment) -> bool:
+    """What says where conversations end is no record in use, but it would be copied: that alone frees nothing."""
+    kept = sum(1 for _ in _current_heads(db, segment.path))
+    return segment.size > segment.alive + BLOCK * (1 + kept)
 
 
 def _next_target(folder: Path, full: SegmentWriter | None) -> SegmentWriter:

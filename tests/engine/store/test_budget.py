@@ -142,3 +142,19 @@ def test_many_saves_of_one_conversation_leave_one_tail(tmp_path: Path) -> None:
         assert tools.stat().tails <= 1
         (entry,) = tools.ls()
         assert entry.tokens == entry.tokens_saved == len(history)
+
+
+def test_what_pins_hold_above_the_budget_is_not_written_again(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        opened.converse("c1", questions(1)).release()
+        opened.cache.conversations.pin("c1", True)
+    with StoreTools(tmp_path) as tools:
+        tools.gc(RECORD)
+        before = sorted(path.name for path in (tmp_path / "segments").iterdir())
+        assert tools.gc(RECORD).compacted == 0
+        assert tools.gc(1 << 30).compacted == 0
+    for number in (2, 3):
+        with Opened(tmp_path, disk_budget=RECORD) as opened:
+            opened.converse(f"c{number}", questions(number)).release()
+            assert opened.store.bytes_written == 0
+    assert sorted(path.name for path in (tmp_path / "segments").iterdir()) == before
