@@ -6,6 +6,7 @@ engine.bench_switch JOB.json`) on copies of the store, so that nothing of them w
 
 from __future__ import annotations
 
+import gc
 import json
 import statistics
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.bench_driver import Answered, BenchEngine
-from engine.bench_files import drop_file_cache, second_store, segments, sequential_mb_s
+from engine.bench_files import cached_share, drop_file_cache, second_store, segments, sequential_mb_s
 from engine.errors import EngineError
 from engine.gguf import GgufFile
 from engine.kv.layout import PageLayout
@@ -48,8 +49,8 @@ class SwitchFigures:
             disk_checked_ms: until all of it was verified (beside the first step, whose result waits for that);
             disk_first_token_ms: from the question to the first token there; question_prefill_ms: the part
             of it that the question's own tokens take; return_ratio: of it to a prefill of everything.
-        cold_restore_ms, cold_checked_ms, cold_first_token_ms: the same with nothing cached; cold_read_mb_s: until all
-            was read and verified; disk_mb_s: plain reading of the same files.
+        cold_restore_ms, cold_checked_ms, cold_first_token_ms: the same with nothing cached (cold_cached_share: what was
+            all the same, 0 to 1); cold_read_mb_s: until all was read and verified; disk_mb_s: plain reading of it.
         bytes_written_ratio: of a turn, to its new KV and one tail record (the worst of several turns).
         shared_ratio: bytes of a document's pages after ten conversations to those after one, on disk or in
             memory, whichever is larger.
@@ -69,6 +70,7 @@ class SwitchFigures:
     disk_first_token_ms: float
     question_prefill_ms: float
     return_ratio: float
+    cold_cached_share: float
     cold_restore_ms: float
     cold_checked_ms: float
     cold_first_token_ms: float
@@ -105,6 +107,9 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
             here = engine.ask("main", history + plan.text(question, 1), ANSWER)
             switches = _switches(engine, plan, history)
             written = _written_ratio(engine, plan, scratch / "store", history)
+            loaded = engine.loaded
+        del engine
+        gc.collect()  # what it has mapped would stay in the file cache
         warm = in_new_process(plan, history, copies[0], cold=False)
         cold = in_new_process(plan, history, copies[1], cold=True)
         shared = _shared_ratio(plan, scratch / "shared")
@@ -112,11 +117,11 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
     equal = all(run["generated"] == expected for run in (warm, cold)) and here.finished.computed != ()
     prefill = first.finished.timings.prefill
     return SwitchFigures(
-        model=engine.loaded.name,
+        model=loaded.name,
         threads=settings.threads,
         tokens=len(history),
         question_tokens=question,
-        kv_bytes=len(history) * engine.loaded.kv_bytes_per_token,
+        kv_bytes=len(history) * loaded.kv_bytes_per_token,
         prefill_ms=prefill,
         **_in_memory(*switches),
         **_from_disk(warm, prefill),
@@ -143,6 +148,7 @@ def _from_disk(found: dict[str, Any], prefill_ms: float) -> dict[str, float]:
 
 def _from_cold_disk(found: dict[str, Any]) -> dict[str, float]:
     return {
+        "cold_cached_share": found["cached"],
         "cold_restore_ms": found["restore_ms"],
         "cold_checked_ms": found["checked_ms"],
         "cold_first_token_ms": found["first_token_ms"],
@@ -273,10 +279,12 @@ def _return_to(job: dict[str, Any]) -> dict[str, Any]:
         engine.ask("touch", plan.text(16, 9), 1)
         if job["cold"]:
             drop_file_cache(store)
+        cached = cached_share(store) if job["cold"] else 1.0
         answered = engine.ask("main", history + plan.text(plan.question, 1), ANSWER)
     if answered.restored.reused.disk < plan.tokens:
         raise EngineError("The conversation did not come back from disk.", str(answered.restored))
     return {
+        "cached": cached,
         "restore_ms": answered.restored.restore_ms,
         "checked_ms": answered.finished.timings.check,
         "first_token_ms": answered.first_token_ms,
