@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPoint, Signal
 
@@ -10,11 +11,14 @@ from app.chat.message_menu import MessageActs, message_menu
 from app.chat.message_view import AnswerView, QuestionView
 from app.chat.panel import ChatPanel
 from app.core.errors import as_user_error
+from app.core.explain import put_aside_words
 from app.core.records import Conversation, Message, MessageId
-from app.core.revisions import Revised, put_aside_words
 from app.services import Services
 from app.widgets.format import about, count, plural
 from engine.messages import ConversationId
+
+if TYPE_CHECKING:
+    from app.core.revisions import Revised
 
 
 def revised_words(revised: Revised) -> str:

@@ -11,9 +11,9 @@ from app.cli.console import Console
 from app.cli.numbers import about
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
+from app.core.explain import put_aside_words
 from app.core.naming import SHORT_ID, check_free
 from app.core.records import Conversation, Message
-from app.core.revisions import put_aside_words
 from app.core.steady import Unsteady
 
 if TYPE_CHECKING:

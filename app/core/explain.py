@@ -1,4 +1,4 @@
-"""Why reuse ended where it did, in messages and words instead of positions and token ids."""
+"""What happened to a history, in messages and words: why reuse ended where it did, and what was put aside."""
 
 from __future__ import annotations
 
@@ -131,3 +131,9 @@ def _message_at(position: int, messages: Sequence[Message]) -> tuple[int, Messag
             return number, message, start
         start += len(message.tokens)
     return len(messages) + 1, None, start
+
+
+def put_aside_words(messages: int) -> str:
+    """`1 message that stood there is put aside`."""
+    stood = "1 message that stood there is" if messages == 1 else f"{messages:,} messages that stood there are"
+    return f"{stood} put aside"

@@ -176,12 +176,6 @@ class Revisions:
         return self._gate.current().page_tokens if self._has_model() else 1
 
 
-def put_aside_words(messages: int) -> str:
-    """`1 message that stood there is put aside`."""
-    stood = "1 message that stood there is" if messages == 1 else f"{messages:,} messages that stood there are"
-    return f"{stood} put aside"
-
-
 def _place(messages: Sequence[Message], wanted: MessageId) -> int:
     for place, message in enumerate(messages):
         if message.id == wanted:
