@@ -135,7 +135,10 @@ def _types(gguf: GgufFile, count: int) -> Sequence[int]:
 
 def _scores(gguf: GgufFile, count: int) -> Sequence[float]:
     values = _numbers(gguf, "scores", count, "f", "one score per token")
-    return [] if values is None else array("d", values.astype(np.float64).tobytes())
+    if values is None:
+        return []
+    with np.errstate(invalid="ignore"):  # a file may hold signalling NaN
+        return array("d", values.astype(np.float64).tobytes())
 
 
 def _numbers(gguf: GgufFile, key: str, count: int, kinds: str, expected: str) -> npt.NDArray[np.generic] | None:
