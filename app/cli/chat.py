@@ -71,21 +71,22 @@ def _remove(session: Session, console: Console, options: Namespace) -> None:
 def _undo(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
     gone = session.workspace.revisions.undo_last(conversation.id)
-    console.result({"conversation": conversation.id, "set_aside": gone})
-    console.text("What was removed or replaced last is there again.")
-    if gone:
-        console.text(f"{put_aside_words(gone)} for it.")
-    console.text(f"Back again: pagekeep chat redo '{conversation.title}'")
+    _told_swap(console, conversation, gone, "What was removed or replaced last is there again.", "redo")
 
 
 def _redo(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
     gone = session.workspace.revisions.redo_last(conversation.id)
+    _told_swap(console, conversation, gone, "The last undo is undone.", "undo")
+
+
+def _told_swap(console: Console, conversation: Conversation, gone: int, what: str, back: str) -> None:
+    """`gone`: messages that were put aside; `back`: the command that takes this back."""
     console.result({"conversation": conversation.id, "set_aside": gone})
-    console.text("The last undo is undone.")
+    console.text(what)
     if gone:
         console.text(f"{put_aside_words(gone)} for it.")
-    console.text(f"Back again: pagekeep chat undo '{conversation.title}'")
+    console.text(f"Back again: pagekeep chat {back} '{conversation.title}'")
 
 
 def _rename(session: Session, console: Console, options: Namespace) -> None:

@@ -225,10 +225,9 @@ class Matcher:
         difference = None
 
         def enough() -> bool:
-            """What is in memory leaves little of a page to be gained from the disk, or is all that was kept."""
-            most, reached = min(len(ids), self._page_tokens), best.tokens if best else 0
-            kept = own is not None and start + reached in own.ends
-            return reached > 0 and (kept or most - reached < self._page_tokens // 4)
+            """What is in memory is all that is wanted of a page, or all that the conversation had kept."""
+            reached = best.tokens if best else 0
+            return reached == min(len(ids), self._page_tokens) or (own is not None and start + reached in own.ends)
 
         for source, other_ids, other_roles in self._children(parent, enough) if len(ids) else ():
             if page_key(chain, other_ids, other_roles) != source.key:

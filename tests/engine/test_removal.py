@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.kv.shift import next_shifts
-from engine.messages import ConversationId, DropState, PageBits, Removal, SaveState, Tokens
+from engine.messages import ConversationId, DropState, PageBits, Removal, SaveState, Tokens, TurnFinished
 from tests.engine.engine_driver import Driver
 from tests.engine.test_service import model, prompt  # noqa: F401  (model is a fixture)
 
@@ -49,10 +49,15 @@ def test_only_the_question_is_computed_and_the_answer_is_marked(driver: Driver) 
     assert after.reused.total == len(history) - 1
 
 
+def removed(driver: Driver) -> TurnFinished:
+    """The turn behind a middle that was taken out, its rest moved up."""
+    driver.run("1", "c", FULL)
+    return driver.run_shifted("2", "c", LEFT + QUESTION, shifts(driver), REMOVAL)
+
+
 def test_moved_state_comes_back_from_disk_and_never_passes_for_pure(model: Path, tmp_path: Path) -> None:  # noqa: F811
     with Driver(model, tmp_path / "kv") as driver:
-        driver.run("1", "c", FULL)
-        done = driver.run_shifted("2", "c", LEFT + QUESTION, shifts(driver), REMOVAL)
+        done = removed(driver)
     history = LEFT + QUESTION + done.generated
     with Driver(model, tmp_path / "kv") as driver:
         after = driver.run_shifted("3", "c", history + prompt(5, 6), shifts(driver))
@@ -67,8 +72,7 @@ def test_moved_state_comes_back_from_disk_and_never_passes_for_pure(model: Path,
 
 def test_what_stood_moved_is_named_where_the_removal_is_taken_back(model: Path, tmp_path: Path) -> None:  # noqa: F811
     with Driver(model, tmp_path / "kv") as driver:
-        driver.run("1", "c", FULL)
-        done = driver.run_shifted("2", "c", LEFT + QUESTION, shifts(driver), REMOVAL)
+        done = removed(driver)
     whole = FULL + QUESTION + done.generated
     with Driver(model, tmp_path / "kv") as driver:
         back = driver.run("3", "c", whole + prompt(5, 6), history=len(whole) - 1)

@@ -21,6 +21,7 @@ from app.core.history import Histories
 from app.core.lookups import Scope
 from app.core.planning import Planner
 from app.core.prompt import history
+from app.core.records import Conversation, Message
 from app.core.settings import Settings
 from app.core.turn_parts import TurnServices
 from app.core.turns import Turns
@@ -274,12 +275,17 @@ def test_regenerating_puts_the_old_answer_aside_and_changes_the_seed(desk: Desk)
     assert one.sampling.seed != two.sampling.seed
 
 
-def test_a_failure_before_the_first_word_leaves_the_question_as_the_draft(desk: Desk) -> None:
+def answered_once_then_failing(desk: Desk) -> tuple[Conversation, tuple[Message, ...]]:
+    """A conversation of one question and answer; what is asked next fails before its first word."""
     c = desk.store.create()
     desk.turns.ask(c.id, "Which colour?")
     desk.end_of_turn()
-    before = desk.store.messages(c.id)
     desk.engine.answer, desk.engine.ending = (), "failed"
+    return c, desk.store.messages(c.id)
+
+
+def test_a_failure_before_the_first_word_leaves_the_question_as_the_draft(desk: Desk) -> None:
+    c, before = answered_once_then_failing(desk)
     desk.turns.ask(c.id, "And which shape?")
     event = desk.end_of_turn()
     assert isinstance(event, TurnError)
@@ -289,11 +295,7 @@ def test_a_failure_before_the_first_word_leaves_the_question_as_the_draft(desk: 
 
 
 def test_another_answer_that_fails_at_once_leaves_the_old_one(desk: Desk) -> None:
-    c = desk.store.create()
-    desk.turns.ask(c.id, "Which colour?")
-    desk.end_of_turn()
-    before = desk.store.messages(c.id)
-    desk.engine.answer, desk.engine.ending = (), "failed"
+    c, before = answered_once_then_failing(desk)
     desk.turns.regenerate(c.id)
     assert isinstance(desk.end_of_turn(), TurnError)
     assert desk.store.messages(c.id) == before

@@ -1,0 +1,60 @@
+"""What becomes of the notes on a survey's parts: markers, empty notes, cut ends, entries of lists."""
+
+import pytest
+
+from app.core.survey_notes import entries, listed, renumbered, says_nothing, tidied, without_markers
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("So [1], [2; 3].", "So [11], [12][13]."),
+        ("Made up [9].", "Made up ."),
+        ("A [link](x) [1](y)", "A [link](x) [1](y)"),
+    ],
+)
+def test_markers_of_a_part_become_those_of_the_survey(text: str, shown: str) -> None:
+    assert renumbered(text, 11, 3) == shown
+    assert without_markers("Thirty days [2] [3; 4].") == "Thirty days."
+    assert without_markers("It is in the .deb [2] file") == "It is in the .deb  file"
+
+
+@pytest.mark.parametrize(
+    ("note", "nothing"),
+    [
+        ("Not here.", True),
+        ("", True),
+        ("None", True),
+        ("The passages do not mention it.", True),
+        ("No more than 30 days are allowed [2].", False),
+        ("1. The answer is not here.\n2. The rule is not here.", True),
+        ("The document is not here.", True),
+        ("1. 2.\n3. 4.", True),
+        ("42.", False),
+        ("Names must not contain spaces.", False),
+        ("The passages do not mention it. Keys cost 12 euros.", False),
+    ],
+)
+def test_notes_that_say_nothing(note: str, nothing: bool) -> None:
+    assert says_nothing(note) is nothing
+
+
+@pytest.mark.parametrize(
+    ("note", "cut", "shown"),
+    [
+        ("Keys cost 12 euros. The desk is op", True, "Keys cost 12 euros. …"),
+        ("- Keys\n- Desks\n- Read", True, "- Keys\n- Desks …"),
+        ("1. Keys 2. D", True, "1. Keys 2. D …"),
+        ("鍵は十二ユーロ。窓口は", True, "鍵は十二ユーロ。 …"),
+        ("- Keys [1]\n- keys [2]\n\n- Desks", False, "- Keys [1]\n\n- Desks"),
+        (" All of it. ", False, "All of it."),
+    ],
+)
+def test_notes_are_tidied(note: str, cut: bool, shown: str) -> None:
+    assert tidied(note, cut) == shown
+
+
+def test_entries_are_the_items_of_a_list_or_all_of_a_note() -> None:
+    assert entries("Here they are:\n- Keys [1]\n2. Desks\n* A chair …") == ["Keys [1]", "Desks", "A chair"]
+    assert entries("Keys cost\n12 euros. …") == ["Keys cost 12 euros."]
+    assert listed(["Keys [1]", "keys [4]", "12", "12"]) == "- Keys [1]\n- 12\n- 12"
