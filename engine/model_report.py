@@ -13,6 +13,7 @@ from engine.gguf import GgufFile, TensorInfo
 from engine.kv.layout import PageLayout
 from engine.messages import KvType
 from engine.models.families import FAMILIES, spec_from_gguf
+from engine.models.naming import readable_name, title_of
 from engine.models.spec import ModelSpec
 from engine.models.tensors import check_tensors
 from engine.tensor_classes import TENSOR_CLASSES, TensorClass, class_of, layer_of
@@ -35,12 +36,13 @@ class ModelReport:
 
     `kv_bytes_per_token` and `page_tokens` are 0, and texts empty, where `unsupported` says why it cannot be used.
     `tensor_types`: how many tensors have each. `templates`: names of the file's chat templates. `tokenizer`: its kind
-    and pre-tokenizer.
+    and pre-tokenizer. `title`: what the file calls itself.
     """
 
     path: Path
     parts: int
     name: str
+    title: str
     architecture: str
     family: str
     layers: int
@@ -80,12 +82,14 @@ def _described(gguf: GgufFile, kv_type_k: KvType, kv_type_v: KvType) -> ModelRep
     tokenizer, complaint = _tokenizer(gguf)
     problems += complaint
     architecture = str(gguf.metadata.get("general.architecture", ""))
+    title = title_of(gguf.metadata.get("general.name"))
     family = FAMILIES.get(architecture)
     infos = tuple(gguf.tensors.values())
     return ModelReport(
         path=gguf.path,
         parts=len(gguf.parts),
-        name=spec.name if spec else str(gguf.metadata.get("general.name", gguf.path.stem)),
+        name=readable_name(gguf.path, title),
+        title=title,
         architecture=architecture,
         family=family.title if family else "",
         layers=len(spec.layers) if spec else 0,

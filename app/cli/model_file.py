@@ -45,6 +45,7 @@ def info_lines(report: ModelReport) -> list[str]:
     active = f", {report.active_parameters / 1e6:,.1f} M per token" if report.experts else ""
     values = {
         "name": report.name,
+        "calls itself": report.title if report.title != report.name else "",
         "family": f"{report.family} ({report.architecture})" if report.family else report.architecture,
         "file": f"{report.path}, {report.bytes / 1e6:,.1f} MB of weights{of_parts}",
         "parameters": f"{report.parameters / 1e6:,.1f} M{active}",

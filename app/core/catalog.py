@@ -12,6 +12,7 @@ from app.core.errors import UserError
 from app.core.hub import HubFile, fetch_from_hub
 from app.core.settings import Settings
 from app.core.starter import STARTER_FILE, fetch_starter, starter_path
+from engine.models.naming import readable_name
 
 Origin = Literal["starter", "hub", "file"]
 Change = Callable[[Callable[[Settings], Settings]], Settings]
@@ -156,7 +157,7 @@ class ModelCatalog:
         origin: Origin = "starter" if own and path.name == STARTER_FILE else "hub" if own else "file"
         present = path.is_file()
         size = path.stat().st_size if present else 0
-        return ModelEntry(path, path.stem, size, origin, path == chosen, present)
+        return ModelEntry(path, readable_name(path), size, origin, path == chosen, present)
 
 
 def _elements(shape: Sequence[int]) -> int:

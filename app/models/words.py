@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 
 from app.core.errors import UserError
+from engine.models.naming import readable_name
 
-_QUANTISED = re.compile(r"[.\-](?=(?:i?q\d|f16|f32|bf16|fp16|mxfp4|tq\d)\w*$)", re.IGNORECASE)
-_PART = re.compile(r"-\d{5}-of-\d{5}$")
-_SAYS_NOTHING = frozenset({"model", "ggml-model", "weights", "gguf"})
 _OTHER_FORMAT = re.compile(r"not a GGUF", re.IGNORECASE)
 _UNKNOWN_KIND = re.compile(
     r"supported|not part of|GGUF version|big-endian|unknown tensor type|has type", re.IGNORECASE
@@ -18,9 +16,8 @@ _DAMAGED = re.compile(r"\boffset\b|\btensors?\b|\bkey\b|truncated|damaged", re.I
 
 
 def model_name(path: Path, name: str = "") -> str:
-    """`SmolLM2-135M-Instruct Q4_1`: the file's name, which readers chose it by; `name` where that says nothing."""
-    stem = _QUANTISED.sub(" ", _PART.sub("", path.stem))
-    return name if name and stem.split(" ")[0].lower() in _SAYS_NOTHING else stem
+    """As on the command line."""
+    return readable_name(path, name)
 
 
 def plain_error(error: UserError) -> UserError:

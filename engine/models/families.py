@@ -11,6 +11,7 @@ from engine.models.attention import AttentionReader
 from engine.models.family import FAMILIES, Family
 from engine.models.ffn import FfnReader
 from engine.models.keys import Keys
+from engine.models.naming import readable_name, title_of
 from engine.models.spec import LayerSpec, ModelSpec
 
 __all__ = ["FAMILIES", "Family", "spec_from_gguf"]
@@ -31,7 +32,7 @@ def spec_from_gguf(gguf: GgufFile, reach: int = 0) -> ModelSpec:
     scale = keys.number if family.scales else _one
     return ModelSpec(
         architecture=family.architecture,
-        name=_name(gguf),
+        name=readable_name(gguf.path, title_of(gguf.metadata.get("general.name"))),
         vocabulary=vocabulary,
         channels=channels,
         context=context,
@@ -65,11 +66,6 @@ def _family(gguf: GgufFile) -> Family:
             f"Architecture {architecture!r} is not supported; supported: {', '.join(FAMILIES)}.",
         )
     return FAMILIES[architecture]
-
-
-def _name(gguf: GgufFile) -> str:
-    name = gguf.metadata.get("general.name")
-    return name if isinstance(name, str) and name.strip() else gguf.path.stem
 
 
 def _vocabulary(gguf: GgufFile, keys: Keys) -> int:

@@ -53,7 +53,7 @@ def test_a_tied_embedding_is_active() -> None:
 def test_what_is_unsupported_is_told_with_the_rest(tmp_path: Path) -> None:
     report = describe_model(saved(tmp_path, {"general.architecture": (STRING, "mamba")}))
     assert "'mamba' is not supported" in report.unsupported[0]
-    assert (report.name, report.layers, report.family) == ("Tiny", 0, "")
+    assert (report.name, report.title, report.layers, report.family) == ("tiny", "Tiny", 0, "")
     assert report.parameters > 0
     report = describe_model(saved(tmp_path, {"tokenizer.ggml.model": (STRING, "rwkv")}))
     assert len(report.unsupported) == 1

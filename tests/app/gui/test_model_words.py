@@ -1,29 +1,13 @@
-"""Models in words: names readers know, errors that say first what is wrong."""
+"""Models in words: errors that say first what is wrong."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from app.core.errors import UserError
 from app.core.events import FetchProgress, JobId
 from app.models.fetch import fetch_words
-from app.models.words import model_name, plain_error
-
-
-@pytest.mark.parametrize(
-    ("file", "general", "shown"),
-    [
-        ("SmolLM2-135M-Instruct.Q4_1.gguf", "Smollm2 135M 8k Lc100K Mix1 Ep2", "SmolLM2-135M-Instruct Q4_1"),
-        ("qwen2.5-0.5b-instruct-q4_k_m.gguf", "", "qwen2.5-0.5b-instruct q4_k_m"),
-        ("big-Q8_0-00001-of-00003.gguf", "Big", "big Q8_0"),
-        ("ggml-model-f16.gguf", "Orchard 1B", "Orchard 1B"),
-        ("plain.gguf", "Other", "plain"),
-    ],
-)
-def test_name_is_the_one_the_file_was_chosen_by(file: str, general: str, shown: str) -> None:
-    assert model_name(Path("/models") / file, general) == shown
+from app.models.words import plain_error
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def renamed(architecture: str) -> dict[str, Any]:
 
 def test_keys_become_tables(tmp_path: Path) -> None:
     spec = spec_of(tmp_path)
-    assert (spec.architecture, spec.name, spec.vocabulary) == ("llama", "Tiny", len(WORDS))
+    assert (spec.architecture, spec.name, spec.vocabulary) == ("llama", "tiny", len(WORDS))
     assert (spec.channels, spec.context, spec.tied_output, spec.warnings) == (8, 32, True, ())
     assert spec.norm_eps == pytest.approx(1e-5)
     assert [layer.index for layer in spec.layers] == [0, 1]
@@ -48,12 +48,10 @@ def test_values_per_layer_and_defaults(tmp_path: Path) -> None:
     keys: Changes = {
         "llama.feed_forward_length": (ARRAY, (I32, [16, 24])),
         "llama.attention.head_count_kv": None,
-        "general.name": None,
     }
     spec = spec_of(tmp_path, keys)
     assert [layer.ffn.width for layer in spec.layers] == [16, 24]
     assert [layer.attention.kv_heads for layer in spec.layers] == [2, 2]
-    assert spec.name == "tiny"
 
 
 def test_biases_and_untied_output_are_seen(tmp_path: Path) -> None:
