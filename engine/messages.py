@@ -107,8 +107,8 @@ class EngineSettings:
     tensor_overrides: tuple[str, ...] = ()
     reasoning: Reasoning = "auto"
     chat_template: str = "default"
-    ram_budget_bytes: int = 2 << 30
-    disk_budget_bytes: int = 20 << 30
+    ram_budget_bytes: int = 2_000_000_000
+    disk_budget_bytes: int = 20_000_000_000
     cache_log: Literal["off", "warn", "info", "debug"] = "info"  # what `pagekeep cache log` shows
     canary_seconds: float = 120.0  # of idleness before a page from disk is computed again and compared; 0: never
     idle_seconds: float = 1800.0  # after which a conversation that is on disk leaves memory; 0: never

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from app.widgets.bars import Part
-from app.widgets.format import plural, size
+from app.widgets.format import plural
 from engine.messages import EngineStats
+from rag.sizes import size_text
 
 
 def memory_parts(stats: EngineStats) -> list[Part]:
@@ -12,28 +13,30 @@ def memory_parts(stats: EngineStats) -> list[Part]:
     own = stats.kv_memory_bytes - stats.kv_mapped_bytes
     free = max(0, stats.kv_reserved_bytes - own)
     return [
-        Part("weights", stats.weights_bytes, size(stats.weights_bytes), "bar_queue"),
-        Part("state", own, size(own), "bar_restore"),
-        Part("state in files", stats.kv_mapped_bytes, size(stats.kv_mapped_bytes), "bar_prefill"),
-        Part("free buffers", free, size(free), "bar_save"),
-        Part("index", stats.index_bytes, size(stats.index_bytes), "bar_retrieve"),
+        Part("weights", stats.weights_bytes, size_text(stats.weights_bytes), "bar_queue"),
+        Part("state", own, size_text(own), "bar_restore"),
+        Part("state in files", stats.kv_mapped_bytes, size_text(stats.kv_mapped_bytes), "bar_prefill"),
+        Part("free buffers", free, size_text(free), "bar_save"),
+        Part("index", stats.index_bytes, size_text(stats.index_bytes), "bar_retrieve"),
     ]
 
 
 def account_lines(stats: EngineStats) -> list[tuple[str, str]]:
-    disk = f"{size(stats.kv_disk_bytes)} of {size(stats.disk_budget_bytes)}" if stats.disk_budget_bytes else "no store"
+    budget = stats.disk_budget_bytes
+    disk = f"{size_text(stats.kv_disk_bytes)} of {size_text(budget)}" if budget else "no store"
+    memory = f"{size_text(stats.kv_memory_bytes)} of {size_text(stats.ram_budget_bytes)}"
     total = sum(part.value for part in memory_parts(stats))
     return [
-        ("Memory in all", f"{size(int(total))}: the sum of the bar"),
-        ("State in memory", f"{size(stats.kv_memory_bytes)} of {size(stats.ram_budget_bytes)}{_mapped(stats)}"),
+        ("Memory in all", f"{size_text(int(total))}: the sum of the bar"),
+        ("State in memory", f"{memory}{_mapped(stats)}"),
         ("State on disk", disk),
-        ("Written", f"{size(stats.written_bytes)} since the model was loaded"),
+        ("Written", f"{size_text(stats.written_bytes)} since the model was loaded"),
         ("Checks", check_words(stats)),
     ]
 
 
 def _mapped(stats: EngineStats) -> str:
-    return f", {size(stats.kv_mapped_bytes)} of it straight from files" if stats.kv_mapped_bytes else ""
+    return f", {size_text(stats.kv_mapped_bytes)} of it straight from files" if stats.kv_mapped_bytes else ""
 
 
 def check_words(stats: EngineStats) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from app.core.explain import reason_words
+from app.core.kept import documents_of
 from app.core.records import NEW_WORK
 from app.widgets.bars import Part
-from app.widgets.format import about, ago, count, plural, size
-from engine.messages import StateReport
+from app.widgets.format import about, ago, count, plural
+from engine.messages import StateReport, document_of_state
+from rag.sizes import size_text
 
 LAST_SAMPLED = 1  # the last token of an answer has no state until the next turn
 
@@ -22,8 +24,8 @@ def token_parts(report: StateReport) -> list[Part]:
 
 def byte_parts(report: StateReport) -> list[Part]:
     return [
-        Part("memory", report.bytes_memory, size(report.bytes_memory), "bar_restore"),
-        Part("disk", report.bytes_disk, size(report.bytes_disk), "bar_decode"),
+        Part("memory", report.bytes_memory, size_text(report.bytes_memory), "bar_restore"),
+        Part("disk", report.bytes_disk, size_text(report.bytes_disk), "bar_decode"),
     ]
 
 
@@ -43,7 +45,7 @@ def missing_words(report: StateReport) -> str:
 def dropped_words(report: StateReport, disk: bool) -> str:
     """What is left after memory was freed or, with `disk`, the state was dropped, and why."""
     left = report.tokens_memory + (report.tokens_disk_only if disk else 0)
-    others = "other conversations" if report.shared_with else "documents read ahead or other conversations"
+    others = sharers(report) or "documents read ahead or other conversations"
     kept = f"{plural(left, 'token')} {'is' if left == 1 else 'are'} shared with {others}"
     if disk:
         return f"Dropped. {kept} and stay." if left else "Dropped from memory and disk. The text stays."
@@ -52,11 +54,19 @@ def dropped_words(report: StateReport, disk: bool) -> str:
     return "Memory freed. The state comes back from disk." if report.tokens_disk_only else "Memory freed."
 
 
+def sharers(report: StateReport) -> str:
+    """`2 other conversations and the documents read ahead`; "" where nobody shares it."""
+    conversations = [name for name in report.shared_with if document_of_state(name) is None]
+    parts = [plural(len(conversations), "other conversation")] if conversations else []
+    read_ahead = {part for name in report.shared_with for part in documents_of(name)}
+    if read_ahead:
+        parts.append("the document read ahead" if len(read_ahead) == 1 else "the documents read ahead")
+    return " and ".join(parts)
+
+
 def values(report: StateReport) -> dict[str, str]:
-    others = len(report.shared_with)
-    shared = (
-        f"{size(report.bytes_shared)} with {plural(others, 'other conversation')}" if others else "with none"
-    )
+    others = sharers(report)
+    shared = f"{size_text(report.bytes_shared)} with {others}" if others else "with none"
     return {
         "Tokens": count(report.tokens),
         "In memory": count(report.tokens_memory),

@@ -16,6 +16,7 @@ from app.chat.sources import Sources
 from app.chat.stream import BlockStream, Change
 from app.chat.thought import ThoughtView
 from app.chat.words import report_line, saved_words, state_words
+from app.core.citing import not_borne_out
 from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import Message
@@ -195,6 +196,8 @@ class AnswerView(QWidget):
             sources = Sources(self._theme, message.citations, numbers)
             sources.opened.connect(self.opened)
             self._foot.addWidget(sources)
+        if unsupported := not_borne_out(message):
+            self._foot.addWidget(label(unsupported, "muted"))
         if message.report is not None and message.report.coverage:
             note = CoverageNote(message.report, is_last)
             note.read_rest.connect(self.read_rest)

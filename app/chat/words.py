@@ -44,8 +44,13 @@ def report_line(report: TurnReport) -> str:
     parts = [reused_words(report), f"{count(sum(part.tokens for part in tokens.computed))} computed"]
     if times.first_token > 0:
         parts.append(f"first token {duration(times.first_token / 1000)}")
-    speed = rate(tokens.generated - 1, times.decode)
-    return ", ".join(part for part in [*parts, speed] if part)
+    return ", ".join(part for part in [*parts, speed_words(report)] if part)
+
+
+def speed_words(report: TurnReport) -> str:
+    """Of an answer, everywhere the same: its tokens behind the first, which belongs to the prefill, by the time of
+    decoding alone. "" where nothing was measured."""
+    return rate(report.tokens.generated - 1, report.timings_ms.decode)
 
 
 def survey_line(report: TurnReport) -> str:

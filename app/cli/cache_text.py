@@ -12,6 +12,7 @@ from app.core.records import Difference
 from engine.store.account import ModelShare, StoreStat
 from engine.store.inspect import PageEntry, StateDifference
 from engine.store.listing import ConversationEntry
+from rag.sizes import size_text
 
 LONGEST_TITLE = 40
 
@@ -28,7 +29,7 @@ class Collected:
 
 
 def megabytes(size: float) -> str:
-    return f"{size / 1e9:,.2f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+    return size_text(size)
 
 
 def table(rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:

@@ -8,10 +8,12 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QToolButton, QWidget
 
+from app.chat.words import speed_words
+from app.core.events import TurnDone
 from app.models.words import model_name
 from app.services import Services
 from app.widgets.elided import ElidedLabel
-from app.widgets.format import count, duration, per_second, size
+from app.widgets.format import count, duration
 from engine.messages import (
     DocumentProgress,
     DocumentRead,
@@ -21,6 +23,7 @@ from engine.messages import (
     ModelLoaded,
     ModelLoading,
 )
+from rag.sizes import size_text
 
 MEMORY_EVERY_MS = 5000
 SPACES = 100  # margins and gaps of the row
@@ -69,6 +72,7 @@ class StatusBar(QStatusBar):
         self._services = services
         self._loaded: ModelLoaded | None = None
         self._stats: EngineStats | None = None
+        self._speed = ""
         self._import = Activity()
         self._reading = Activity()
         self._pausing = False
@@ -157,21 +161,27 @@ class StatusBar(QStatusBar):
         self._model.setText(" No model")
 
     def _show_loaded(self, event: ModelLoaded) -> None:
-        self._loaded = event
+        self._loaded, self._speed = event, ""
         self._show_model()
         self._show_memory()
 
     def _show_stats(self, stats: EngineStats) -> None:
         self._stats = stats
-        self._show_model()
         self._show_memory()
+
+    def _show_speed(self, event: TurnDone) -> None:
+        """That of the last answer, as it stands below it."""
+        report = event.message.report
+        if report is not None and (speed := speed_words(report)):
+            self._speed = speed
+            self._show_model()
 
     def _show_model(self) -> None:
         if self._loaded is None:
             return
         parts = [model_name(self._loaded.path, self._loaded.name), *self._loaded.devices[:2]]
-        if self._stats is not None and self._stats.decode_rate > 0:
-            parts.append(per_second(self._stats.decode_rate))
+        if self._speed:
+            parts.append(self._speed)
         self._model.setText(" " + "  ·  ".join(parts))
         self._model.setAccessibleName(f"Model: {', '.join(parts)}")
         self._make_room()
@@ -180,15 +190,15 @@ class StatusBar(QStatusBar):
         parts = []
         if self._stats is not None:
             parts = [
-                f"weights {size(self._stats.weights_bytes)}",
-                f"state {size(self._stats.kv_memory_bytes)}",
+                f"weights {size_text(self._stats.weights_bytes)}",
+                f"state {size_text(self._stats.kv_memory_bytes)}",
             ]
-            mapped = f"State straight from files: {size(self._stats.kv_mapped_bytes)}\n"
-            self._memory.setToolTip(f"{mapped}State on disk: {size(self._stats.kv_disk_bytes)}")
+            mapped = f"State straight from files: {size_text(self._stats.kv_mapped_bytes)}\n"
+            self._memory.setToolTip(f"{mapped}State on disk: {size_text(self._stats.kv_disk_bytes)}")
         elif self._loaded is not None:
-            parts = [f"weights {size(self._loaded.weights_bytes)}"]
+            parts = [f"weights {size_text(self._loaded.weights_bytes)}"]
         if self._free:
-            parts.append(f"{size(self._free)} free")
+            parts.append(f"{size_text(self._free)} of memory free")
         self._memory.setText("  ·  ".join(parts))
         self._make_room()
 
@@ -221,6 +231,7 @@ class StatusBar(QStatusBar):
         signals.model_loaded.connect(self._show_loaded)
         signals.model_failed.connect(self._show_failed)
         signals.stats.connect(self._show_stats)
+        signals.turn_done.connect(self._show_speed)
         signals.document_progress.connect(self._show_reading)
         for ended in (signals.document_read, signals.document_stopped):
             ended.connect(self._end_reading)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
 from app.core.events import JobId
-from app.widgets.format import count, duration, plural, size
+from app.widgets.format import count, duration, plural
 from app.widgets.rows import FACE, RowFace
+from rag.sizes import size_text
 
 if TYPE_CHECKING:
     from rag import Document, IngestProgress
@@ -42,7 +43,7 @@ def progress_words(progress: IngestProgress | None) -> str:
     if not progress.total:
         return words
     if progress.phase == "copy":
-        return f"{words}: {size(progress.done)} of {size(progress.total)}"
+        return f"{words}: {size_text(progress.done)} of {size_text(progress.total)}"
     unit = "page " if progress.phase in ("text", "recognise") else ""
     return f"{words}: {unit}{count(progress.done)} of {count(progress.total)}"
 
@@ -64,7 +65,7 @@ class ReadWhole:
     def words(self) -> str:
         """`read in 12 s, 34 MB`."""
         took = f" in {duration(self.seconds)}" if self.seconds else ""
-        return f"read{took}, {size(self.size)}"
+        return f"read{took}, {size_text(self.size)}"
 
 
 def document_face(document: Document, read: ReadWhole | None = None) -> RowFace:

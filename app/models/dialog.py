@@ -24,10 +24,11 @@ from app.models.fetch import FetchView
 from app.models.words import model_name, plain_error
 from app.services import Services
 from app.widgets.cards import ErrorCard, button, label
-from app.widgets.format import count, size
+from app.widgets.format import count
 from app.widgets.layouts import clear_layout
 from app.widgets.rows import FACE, RowFace, RowList
 from engine.messages import ModelFailed, ModelLoaded, ModelLoading
+from rag.sizes import size_text
 
 if TYPE_CHECKING:
     from app.core.catalog import ModelEntry
@@ -39,7 +40,7 @@ def entry_face(entry: ModelEntry) -> RowFace:
     name = model_name(entry.path, entry.name)
     if not entry.present:
         return RowFace(name, "the file is gone", "warning", "warn", "warn")
-    detail = f"{size(entry.bytes)}, {_ORIGINS[entry.origin]}"
+    detail = f"{size_text(entry.bytes)}, {_ORIGINS[entry.origin]}"
     if entry.chosen:
         return RowFace(name, f"{detail}, in use", "exact", "good")
     return RowFace(name, detail, "model")
@@ -144,8 +145,9 @@ class ModelsDialog(QDialog):
         self._current.setText(model_name(loaded.path, loaded.name))
         self._current.setToolTip(f"{loaded.name}\n{loaded.path}")
         self._detail.setText(
-            f"{loaded.architecture}, {size(loaded.weights_bytes)} of weights, context {count(loaded.context)} tokens, "
-            f"{size(loaded.kv_bytes_per_token)} of state per token. {'; '.join(loaded.devices)}"
+            f"{loaded.architecture}, {size_text(loaded.weights_bytes)} of weights, "
+            f"context {count(loaded.context)} tokens, "
+            f"{size_text(loaded.kv_bytes_per_token)} of state per token. {'; '.join(loaded.devices)}"
         )
         self.reload()
 

@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 from app.core import events
 from app.services import Services
 from app.widgets.cards import button, label
-from app.widgets.format import about, size
+from app.widgets.format import about
+from rag.sizes import size_text
 
 _NAMES = {
     "starter": "Downloading the starter model",
@@ -20,12 +21,12 @@ def fetch_words(event: events.FetchProgress, per_second: float = 0.0) -> str:
     """`Downloading the starter model: 41.2 MB of 98.3 MB, 5.1 MB/s, ~11 s left`."""
     name = _NAMES.get(event.what, event.what)
     if not event.total:
-        return f"{name}: {size(event.done)}" if event.done else f"{name}: connecting"
+        return f"{name}: {size_text(event.done)}" if event.done else f"{name}: connecting"
     if event.done >= event.total:
         return f"{name}: verifying"
-    parts = [f"{name}: {size(event.done)} of {size(event.total)}"]
+    parts = [f"{name}: {size_text(event.done)} of {size_text(event.total)}"]
     if per_second > 0:
-        parts += [f"{size(per_second)}/s", f"{about((event.total - event.done) / per_second)} left"]
+        parts += [f"{size_text(per_second)}/s", f"{about((event.total - event.done) / per_second)} left"]
     return ", ".join(parts)
 
 

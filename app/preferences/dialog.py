@@ -29,7 +29,7 @@ from app.widgets.cards import button, label
 from app.widgets.theme import ThemeChoice
 from engine.messages import Reasoning
 
-GB = 1 << 30
+GB = 10**9
 APPLY_DELAY_MS = 300
 Changed = Callable[[object], None]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from app.chat.words import speed_words
 from app.core.explain import reason_words
 from app.core.records import Message, TurnReport
 from app.widgets.bars import Part
-from app.widgets.format import count, duration, plural, rate, size
+from app.widgets.format import count, duration, plural, rate
+from rag.sizes import size_text
 
 _PHASES = (
     ("queue", "queue", "bar_queue"),
@@ -59,8 +61,8 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
     computed = sum(part.tokens for part in tokens.computed)
     pairs = [
         ("First token", duration(times.first_token / 1000) if times.first_token else ""),
-        ("Prefill", _with_rate(computed, computed, times.prefill)),
-        ("Decode", _with_rate(tokens.generated, tokens.generated - 1, times.decode)),
+        ("Prefill", _with_rate(computed, rate(computed, times.prefill))),
+        ("Decode", _with_rate(tokens.generated, speed_words(report))),
         ("Drafted ahead", draft_words(report)),
         ("Operations", operations(report)),
         *_read_again(report),
@@ -68,8 +70,8 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("Restore", duration(times.restore / 1000) if times.restore >= SHOWN_FROM_MS else ""),
         ("Reading avoided", duration(report.saved_ms / 1000) if report.saved_ms > 0 else ""),
         ("Shared with others", plural(tokens.reused.of_which_shared, "token") if tokens.reused.total else ""),
-        ("Read from disk", size(report.bytes_read) if report.bytes_read else ""),
-        ("Written to disk", size(report.bytes_written) if report.bytes_written else ""),
+        ("Read from disk", size_text(report.bytes_read) if report.bytes_read else ""),
+        ("Written to disk", size_text(report.bytes_written) if report.bytes_written else ""),
         ("Documents", _pages(report)),
         ("Ended", report.finish_reason.replace("_", " ")),
         ("Model", report.model),
@@ -130,11 +132,9 @@ def as_json(messages: Sequence[Message]) -> str:
     return json.dumps(turns, indent=2)
 
 
-def _with_rate(tokens: int, steps: int, milliseconds: float) -> str:
-    """`steps`: how many of the tokens the time was spent on; the first token belongs to the prefill."""
+def _with_rate(tokens: int, speed: str) -> str:
     if not tokens:
         return ""
-    speed = rate(steps, milliseconds)
     return ", ".join(part for part in (plural(tokens, "token"), speed) if part)
 
 

@@ -1,4 +1,4 @@
-"""Numbers as the reader sees them: counts, sizes, durations, moments."""
+"""Numbers as the reader sees them: counts, durations, moments. Sizes: rag.sizes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,6 @@ def count(value: int) -> str:
 def plural(value: int, noun: str) -> str:
     """`1 page`, `1,158 pages`."""
     return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
-
-
-def size(value: float) -> str:
-    """Bytes in binary units, three significant figures: `98.3 MB`, `2.00 GB`."""
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if value < 1024 or unit == "GB":
-            break
-        value /= 1024
-    if unit == "bytes":
-        return plural(int(value), "byte")
-    digits = 2 if value < 10 else 1 if value < 100 else 0
-    return f"{value:,.{digits}f} {unit}"
 
 
 def duration(seconds: float) -> str:

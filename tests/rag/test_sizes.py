@@ -5,8 +5,9 @@ from rag.sizes import size_text
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1_048_576, "1.0 MB"), (40_000, "40 kB"), (98_000_000, "98 MB"),
-     (2_340_000_000, "2.3 GB")],
+    [(0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1_048_576, "1.05 MB"), (40_000, "40.0 kB"),
+     (999_700, "1.00 MB"), (9_996_000, "10.0 MB"), (98_362_432, "98.4 MB"), (2_340_000_000, "2.34 GB"),
+     (1_234_000_000_000, "1,234 GB")],
 )  # fmt: skip
-def test_small_sizes_are_not_nothing(size: int, text: str) -> None:
+def test_sizes_are_decimal_and_small_ones_are_not_nothing(size: int, text: str) -> None:
     assert size_text(size) == text

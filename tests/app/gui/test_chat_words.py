@@ -19,7 +19,7 @@ from app.core.records import (
     TurnReport,
 )
 from app.core.shown_numbers import printed_numbers, renumbered, shown_numbers
-from app.widgets.format import about, ago, duration, size
+from app.widgets.format import about, ago, duration
 from engine.messages import ConversationId, ReusedTokens, Tokens, TurnId
 from engine.overflow import OverflowOption
 
@@ -83,7 +83,6 @@ def test_numbers_as_the_reader_sees_them() -> None:
     assert [duration(s) for s in (0.31, 4.24, 48, 128, 120, 3900)] == [
         "310 ms", "4.2 s", "48 s", "2 min 8 s", "2 min", "1 h 5 min",
     ]  # fmt: skip
-    assert [size(b) for b in (1, 500, 98_362_432, 2 << 30)] == ["1 byte", "500 bytes", "93.8 MB", "2.00 GB"]
     assert [about(s) for s in (0.2, 48, 300, 9000)] == ["under 1 s", "~48 s", "~5 min", "~2.5 h"]
     assert [ago(1000, 1000 + d) for d in (5, 61, 7200, 90000)] == [
         "just now", "1 minute ago", "2 hours ago", "1 day ago",

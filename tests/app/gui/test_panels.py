@@ -21,7 +21,16 @@ from app.services import Services
 from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, total_ms
 from app.timing_panel.panel import TimingPanel, TurnCard
 from app.widgets.bars import segments
-from engine.messages import ComputedRange, ConversationId, EngineStats, PageBits, ReusedTokens, StateReport, Tokens
+from engine.messages import (
+    ComputedRange,
+    ConversationId,
+    EngineStats,
+    PageBits,
+    ReusedTokens,
+    StateReport,
+    Tokens,
+    document_state,
+)
 
 HERE = ConversationId("c")
 STATE = StateReport(
@@ -62,7 +71,7 @@ def test_segments_fill_the_width_and_show_small_parts() -> None:
 def test_cache_numbers() -> None:
     shown = values(STATE)
     assert shown["Must be read"] == "1,000"
-    assert shown["Shared"] == "90.0 MB with 1 other conversation"
+    assert shown["Shared"] == "94.4 MB with 1 other conversation"
     assert shown["Last saved"] == "never"
     assert shown["Not saved yet"] == "12"
     refused = replace(STATE, refused="The disk is full.")
@@ -73,6 +82,14 @@ def test_cache_numbers() -> None:
     sampled = replace(kept, tokens_memory=9_999)
     assert headline(sampled) == headline(kept)
     assert values(sampled)["Must be read"] == "nothing"
+
+
+def test_a_document_read_ahead_is_no_other_conversation() -> None:
+    ahead, both = document_state("3"), document_state("3+7")
+    assert values(replace(STATE, shared_with=(ahead,)))["Shared"] == "94.4 MB with the document read ahead"
+    mixed = replace(STATE, shared_with=(ConversationId("d"), ConversationId("e"), ahead, both))
+    assert values(mixed)["Shared"].endswith("with 2 other conversations and the documents read ahead")
+    assert values(replace(STATE, shared_with=()))["Shared"] == "with none"
 
 
 def test_what_must_be_read_is_told_with_the_reason() -> None:
@@ -89,7 +106,7 @@ def test_what_must_be_read_is_told_with_the_reason() -> None:
 
 def test_dropping_claims_no_more_than_happened(services: Services, qtbot: QtBot) -> None:
     shared = replace(STATE, tokens_memory=3_584, tokens_disk_only=189)
-    assert "3,584 tokens are shared with other conversations and stay in memory." in dropped_words(shared, False)
+    assert "3,584 tokens are shared with 1 other conversation and stay in memory." in dropped_words(shared, False)
     assert "3,773 tokens are shared" in dropped_words(shared, True)
     freed = replace(STATE, tokens_memory=0, tokens_disk_only=3_773, shared_with=())
     assert dropped_words(freed, False) == "Memory freed. The state comes back from disk."
@@ -205,20 +222,20 @@ def test_the_page_map_tells_every_page_and_paints_only_what_is_seen(qtbot: QtBot
 
 
 def test_the_account_of_memory_and_the_checks() -> None:
-    sizes = {"kv_reserved_bytes": 128 << 20, "index_bytes": 1 << 20, "written_bytes": 5 << 20}
-    budgets = {"ram_budget_bytes": 2 << 30, "disk_budget_bytes": 20 << 30}
-    stats = EngineStats(90 << 20, 100 << 20, 300 << 20, 0, 0, 0.0, 0.0, **sizes, **budgets)
+    sizes = {"kv_reserved_bytes": 128_000_000, "index_bytes": 1_000_000, "written_bytes": 5_000_000}
+    budgets = {"ram_budget_bytes": 2_000_000_000, "disk_budget_bytes": 20_000_000_000}
+    stats = EngineStats(90_000_000, 100_000_000, 300_000_000, 0, 0, 0.0, 0.0, **sizes, **budgets)
     lines = dict(account_lines(stats))
     assert lines["State in memory"] == "100 MB of 2.00 GB"
     assert lines["Checks"] == "no page was computed again yet"
     assert dict(account_lines(replace(stats, pages_checked=3)))["Checks"] == "3 pages computed again, all equal"
     wrong = dict(account_lines(replace(stats, pages_checked=3, pages_wrong=1)))["Checks"]
     assert wrong == "3 pages computed again, 1 page wrong and dropped"
-    assert [part.value >> 20 for part in memory_parts(stats)] == [90, 100, 0, 28, 1]
+    assert [part.value // 1_000_000 for part in memory_parts(stats)] == [90, 100, 0, 28, 1]
     assert lines["Memory in all"].startswith("219"), "the parts add up to the whole"
-    mapped = replace(stats, kv_mapped_bytes=40 << 20)
+    mapped = replace(stats, kv_mapped_bytes=40_000_000)
     assert dict(account_lines(mapped))["State in memory"].endswith(", 40.0 MB of it straight from files")
-    assert [part.value >> 20 for part in memory_parts(mapped)] == [90, 60, 40, 68, 1]
+    assert [part.value // 1_000_000 for part in memory_parts(mapped)] == [90, 60, 40, 68, 1]
 
 
 def test_the_log_in_words() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -9,14 +11,16 @@ from app.chat.header import Header
 from app.chat.meter import Meter
 from app.chat.panel import ChatPanel
 from app.chat.transcript import Transcript
-from app.chat.words import shown_title
-from app.core.records import Conversation, Message, MessageId, Price
+from app.chat.words import report_line, shown_title
+from app.core.events import TurnDone
+from app.core.records import Conversation, Message, MessageId, PhaseTimes, Price, TokenReport, TurnReport
 from app.frame.status import StatusBar
 from app.reader.toolbar import ReaderToolbar
 from app.services import Services
+from app.timing_panel.numbers import lines
 from app.widgets.elided import ElidedLabel
 from app.widgets.theme import Theme
-from engine.messages import ConversationId, DocumentProgress, Tokens
+from engine.messages import ConversationId, DocumentProgress, ModelLoaded, Tokens, TurnId
 from engine.overflow import OverflowOption
 
 
@@ -100,7 +104,7 @@ def test_memory_makes_room_for_what_is_read_ahead(qtbot: QtBot, services: Servic
     bar.resize(900, 30)
     bar.show()
     bar._model.setText(" SmolLM2-135M-Instruct Q4_1  ·  CPU, 2 threads  ·  24 tok/s")
-    bar._memory.setText("weights 92.1 MB  ·  state 8.44 MB  ·  19.7 GB free")
+    bar._memory.setText("weights 92.1 MB  ·  state 8.44 MB  ·  19.7 GB of memory free")
     services.events.document_progress.emit(DocumentProgress("d", "gnuplot.pdf", 1200, 6400, 0, 3.0, 12.0, 0))
     qtbot.wait(20)
     assert bar._memory.isHidden()
@@ -108,3 +112,16 @@ def test_memory_makes_room_for_what_is_read_ahead(qtbot: QtBot, services: Servic
     bar.resize(1400, 30)
     qtbot.wait(20)
     assert bar._memory.isVisible()
+
+
+def test_the_speed_in_the_status_bar_is_that_below_the_answer(qtbot: QtBot, services: Services) -> None:
+    bar = StatusBar(services)
+    qtbot.addWidget(bar)
+    report = TurnReport(TokenReport(generated=28), PhaseTimes(decode=560, prefill=900), "none")
+    answer = Message(MessageId(2), ConversationId("c"), "assistant", "A", Tokens(), 0.0, report=report)
+    services.events.model_loaded.emit(ModelLoaded(Path("m.gguf"), "M", "llama", 1024, ("CPU",), 0, 0, 64, "f", 0.0))
+    assert "tok/s" not in bar._model.text()
+    services.events.turn_done.emit(TurnDone(TurnId("t"), answer.conversation, answer))
+    assert bar._model.text().endswith("48 tok/s")
+    assert report_line(report).endswith("48 tok/s")
+    assert dict(lines(report))["Decode"] == "28 tokens, 48 tok/s"

@@ -14,11 +14,13 @@ from app.chat.message_view import AnswerView
 from app.chat.rich_text import RichText
 from app.chat.sources import SourceRow
 from app.chat.transcript import Transcript
+from app.core.citing import NOT_BORNE_OUT
 from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import (
     Message,
     MessageId,
+    PageUse,
     PhaseTimes,
     StoredCitation,
     StoredRange,
@@ -143,6 +145,23 @@ def test_source_cuts_the_document_and_never_the_page(
     assert (verdict.y() > page.y() + 5) == below
     assert max(page.geometry().right(), verdict.geometry().right()) < width
     assert max(page.geometry().bottom(), verdict.geometry().bottom()) < row.height()
+
+
+def test_an_answer_that_no_passage_bears_out_says_so(transcript: Transcript) -> None:
+    report = replace(REPORT, pages_in_context=(PageUse(1, (0, 1), True),))
+    invented = replace(CITED, ranges=(), page_labels=(), quote="", verified="not_found")
+    bare = message(2, "assistant", "So it is.", report=report)
+
+    def shown(answer: Message) -> list[str]:
+        transcript.show_messages([message(1, "user", "Q"), answer])
+        return [text.text() for text in transcript.answers[0].findChildren(QLabel)]
+
+    assert NOT_BORNE_OUT in shown(bare)
+    assert NOT_BORNE_OUT in shown(replace(bare, citations=(invented,)))
+    assert NOT_BORNE_OUT not in shown(replace(bare, citations=(invented, CITED)))
+    assert NOT_BORNE_OUT not in shown(replace(bare, report=REPORT)), "there was no document"
+    assert NOT_BORNE_OUT not in shown(replace(bare, report=replace(report, coverage="It rests on 2 of 9 pages.")))
+    assert NOT_BORNE_OUT not in shown(replace(bare, state="cancelled"))
 
 
 def test_stopped_answer_says_so_and_offers_to_go_on(transcript: Transcript, qtbot: QtBot) -> None:

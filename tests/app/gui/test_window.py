@@ -214,7 +214,7 @@ def test_preferences_act_at_once(driver: Driver) -> None:
     settings = driver.desktop.workspace
     driver.until(lambda: settings.settings.sampling.temperature == 0.15, "not stored", 5)
     assert settings.settings.sampling.max_tokens == 99
-    assert settings.settings.engine.ram_budget_bytes == int(1.5 * (1 << 30))
+    assert settings.settings.engine.ram_budget_bytes == 1_500_000_000
     text = by_name["Text per question"]
     assert text.text() == "automatic"
     text.stepUp()
