@@ -1,10 +1,12 @@
 """Answers over a corpus, and an independent check of what stands under them as citations.
 
     PAGEKEEP_CORPUS=FOLDER python tests/bench/citations.py --model MODEL.gguf --set SET.jsonl [--set ...] [--out FILE]
-    PAGEKEEP_CORPUS=FOLDER python tests/bench/citations.py --answers FILE
+    PAGEKEEP_CORPUS=FOLDER python tests/bench/citations.py --answers FILE [--answers ...]
 
-The check is app/core/citation_check.py; `pagekeep index evaluate SET --answers` does the same over the library. Prints
-one JSON object.
+Two checks: app/core/citation_check.py compares an answer's words with the marked characters, and here they are looked
+for in the whole text of the pages that are named, nothing but white space and hyphens set aside. FILE is of an earlier
+--out, or what `pagekeep index evaluate SET --answers --json` printed. The second check is also tried on citations that
+name the page after the right one, where it has to fail. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -13,12 +15,16 @@ import argparse
 import json
 import os
 import queue
+import re
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pypdfium2
 
 from app.core.citation_check import Answered, figures
 from app.core.events import ImportDone, ImportFailed, TurnDone, TurnError
@@ -27,6 +33,9 @@ from app.core.records import Message, StoredCitation
 from app.core.settings import Settings
 from app.core.workspace import Workspace
 from engine.messages import ModelFailed, ModelLoaded, Sampling
+
+MARKS = re.compile(r"\[[\d,; ]+\]")  # of passages, as the model writes them
+SET_ASIDE = re.compile(r"[\s\ufffe\u00ad\u2010\u2011-]+")  # white space, PDFium's mark of a hyphen, hyphens
 
 
 class Run:
@@ -77,6 +86,41 @@ def answered(options: argparse.Namespace, corpus: Path) -> list[dict[str, Any]]:
     return lines
 
 
+@dataclass
+class WholePages:
+    """Texts of pages without white space and hyphens, by PDF below `corpus` and index."""
+
+    corpus: Path
+    _texts: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def text(self, pdf: str, page: int) -> str:
+        if (pdf, page) not in self._texts:
+            with pypdfium2.PdfDocument(self.corpus / pdf) as document:
+                found = document[page].get_textpage().get_text_range() if page < len(document) else ""
+            self._texts[pdf, page] = SET_ASIDE.sub("", found)
+        return self._texts[pdf, page]
+
+
+def not_on_their_pages(lines: Sequence[dict[str, Any]], pages: WholePages, beside: int = 0) -> Iterator[str]:
+    """Citations shown as exact whose words of the answer do not stand on the pages they name, or `beside` those."""
+    for line in lines:
+        for citation in line["citations"]:
+            if citation["verified"] == "exact":
+                start = citation["answer_start"]
+                claim = MARKS.sub("", line["answer"][start : start + citation["answer_count"]])
+                named = dict.fromkeys(part["page_index"] + beside for part in citation["ranges"])
+                text = "".join(pages.text(citation["document"], page) for page in named)
+                wanted = SET_ASIDE.sub("", claim)
+                if not wanted or wanted not in text:
+                    yield f"{citation['document']} {[*named]}: {claim!r}"
+
+
+def read_answers(path: Path) -> list[dict[str, Any]]:
+    text = path.read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    return lines[0]["lines"] if len(lines) == 1 and "lines" in lines[0] else lines
+
+
 def _answer(line: dict[str, Any]) -> Answered:
     citations = tuple(StoredCitation.from_json(citation) for citation in line["citations"])
     return Answered(line["question"], line["answer"], citations)
@@ -88,18 +132,23 @@ def main() -> None:
     parser.add_argument("--set", type=Path, action="append", default=[])
     parser.add_argument("--tokens", type=int, default=48)
     parser.add_argument("--out", type=Path, help="gets an answer a line")
-    parser.add_argument("--answers", type=Path, help="checks those of an earlier --out instead")
+    parser.add_argument("--answers", type=Path, action="append", help="checks these instead")
     options = parser.parse_args()
     corpus, started = Path(os.environ["PAGEKEEP_CORPUS"]), time.time()
     if options.answers:
-        lines = [json.loads(line) for line in options.answers.read_text().splitlines()]
+        lines = [line for path in options.answers for line in read_answers(path)]
     else:
         lines = answered(options, corpus)
     if options.out:
         options.out.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    paths = {line["pdf"]: corpus / line["pdf"] for line in lines}
-    found = figures([_answer(line) for line in lines], lambda citation: paths[citation.document])
-    result = {**asdict(found), "seconds": round(time.time() - started)}
+    found = figures([_answer(line) for line in lines], lambda citation: corpus / citation.document)
+    pages = WholePages(corpus)
+    result = {
+        **asdict(found),
+        "exact_not_on_page": [*not_on_their_pages(lines, pages)],
+        "exact_not_on_next_page": sum(1 for _ in not_on_their_pages(lines, pages, beside=1)),
+        "seconds": round(time.time() - started),
+    }
     print(json.dumps(result, ensure_ascii=False))
 
 

@@ -27,13 +27,17 @@ LINES = [  # file, page, words that stand on it; names of "-user" files are open
     ("pari-users.pdf", 34, "Just like multivariate polynomials, power series are fundamentally single-variable"),
     ("pari-users.pdf", 44, "What is wrong with the following definition?"),
     ("pari-users.pdf", 45, "Defining a single function is"),
-    # other writings: Japanese, Chinese, Cyrillic, Persian (right to left), Thai
+    # other writings: Japanese, Chinese, Cyrillic, Persian and Hebrew (right to left), Thai; unisugar.pdf is in the
+    # documentation that Debian's texlive-xetex brings along
     ("debian-reference.ja.pdf", 40, "既存ファイルのタイムスタンプを変更するには touch(1) コマンドを使って下さい。"),
     ("debian-reference.zh-cn.pdf", 40, "命名管道是一个像管道一样的文件。"),
     ("debian-faq.ru.pdf", 20, "пакет"),
     ("lshort-fa.pdf", 30, "دست آخر این که پاراگراف ها را باید به طور منطقی در فصل ها"),
     ("lshort-fa.pdf", 52, "Or, using a more mathematical approach a2 + b2 = c2 or you can type less"),
     ("lshort-fa.pdf", 118, "\\footnotesize 8pt 9pt 10pt \\small 9pt 10pt 11pt"),
+    ("unisugar.pdf", 3, "the first letter of the word מבוא. Some editors adhere to the visual flow"),
+    ("unisugar.pdf", 7, "יהיה עליך לחשוב על משפט המכיל לפחות פקודת בקרה אחת של LATEX ו/או לוכסן בכדי להבין"),
+    ("unisugar.pdf", 7, "ו/או לוכסן בכדי להבין למה אני מתכוון. What input does LATEX require"),
     ("lshort-th.pdf", 30, "ชิดไปทางซ้าย LATEX จะไม่พยายามปรับให้แต่ละบรรทัดมีขนาด เท่ากัน"),
     # columns
     ("aps-sample.pdf", 0, "with their required arguments, using normal TEX format. In this format, #1, #2, etc."),
