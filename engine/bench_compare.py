@@ -6,24 +6,21 @@ Ratios are taken pair by pair: what disturbs the machine for longer than a run d
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from engine.errors import EngineError
+from engine.bench_process import run_module, run_peer_source
 from engine.messages import EngineSettings, Role
 from engine.offline import OfflineModel
 
 Peer = Literal["llama-cpp-python", "ik-llama-cpp-python", "xllamacpp"]
 PEERS: tuple[Peer, ...] = ("llama-cpp-python", "ik-llama-cpp-python", "xllamacpp")
 _WARM = 64
-_RUN_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -99,41 +96,18 @@ def alternate(
 
 def run_pagekeep(path: Path, settings: EngineSettings, lengths: Lengths) -> Rates:
     job = {"path": str(path), "settings": asdict(settings), "lengths": asdict(lengths)}
-    found = run_process([sys.executable, "-m", "engine.bench_compare", json.dumps(job)], own=True)
+    found = run_module("engine.bench_compare", json.dumps(job))
     return Rates(**found)
 
 
 def run_peer(path: Path, settings: EngineSettings, lengths: Lengths, peer: Peer, python: str) -> Rates:
     kv = {"kv": settings.kv_type_k, "kv_v": settings.kv_type_v, "batch": settings.prefill_chunk}
     job = {"peer": peer, "path": str(path), "threads": settings.threads, **asdict(lengths), **kv}
-    return Rates(**run_process([python, "-c", peer_source(), json.dumps(job)], own=False))
+    return Rates(**run_peer_source(python, peer_source(), json.dumps(job)))
 
 
 def peer_source() -> str:
     return Path(__file__).with_name("bench_peers.py").read_text(encoding="utf-8")
-
-
-def run_process(command: list[str], *, own: bool) -> dict[str, Any]:
-    """The object that a run prints. `own`: it needs this program's modules; a peer must not see them. EngineError."""
-    here = str(Path(__file__).resolve().parent.parent)
-    environment = dict(os.environ)
-    environment.pop("PYTHONPATH", None)
-    if own:
-        environment["PYTHONPATH"] = here
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_RUN_SECONDS, check=False, env=environment
-        )
-    except OSError as error:
-        next_ = "Give its interpreter: --peer-python."
-        raise EngineError("The peer could not be started.", str(error), next_) from error
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1][-500:]
-        next_ = "" if own else "Install the peer there, or give another interpreter: --peer-python."
-        raise EngineError("A run of the benchmark failed." if own else "The peer's run failed.", last, next_)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
 
 
 def measure(path: Path, settings: EngineSettings, lengths: Lengths) -> Rates:

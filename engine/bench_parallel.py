@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.bench_compare import peer_source, run_process
+from engine.bench_compare import peer_source
 from engine.bench_driver import BenchEngine
+from engine.bench_process import run_peer_source
 from engine.errors import EngineError
 from engine.messages import EngineSettings, Event, TokenDelta, Tokens, TurnFailed, TurnFinished, TurnId
 
@@ -146,6 +147,6 @@ def measure_peer(
         "peer": "llama-cpp-python", "path": str(path), "threads": settings.threads, "counts": list(counts),
         "prefix": load.prefix, "question": load.question, "answer": load.answer,
     }  # fmt: skip
-    found = run_process([python, "-c", peer_source(), json.dumps(job)], own=False)
+    found = run_peer_source(python, peer_source(), json.dumps(job))
     rows = [PeerRow(int(row["conversations"]), row["first_token_ms"], row["together"]) for row in found["rows"]]
     return rows, str(found["build"])

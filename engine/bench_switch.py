@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,9 +18,11 @@ from typing import Any
 
 from engine.bench_driver import Answered, BenchEngine
 from engine.bench_files import cached_share, drop_file_cache, second_store, segments, sequential_mb_s
+from engine.bench_process import run_module
 from engine.errors import EngineError
 from engine.gguf import GgufFile
 from engine.kv.layout import PageLayout
+from engine.loading import physical_cores
 from engine.messages import EngineSettings, Tokens
 from engine.models.families import spec_from_gguf
 from engine.store.record import Kind
@@ -33,7 +34,6 @@ CHATS = 10
 DOCUMENT_TOKENS = 6000
 _ROUNDS = 5
 _TURNS = 4
-_JOB_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SwitchFigures:
     """Milliseconds unless said. All turns are greedy, questions have `question_tokens` tokens.
 
     Attributes:
-        tokens: of the conversation before the question; model, threads: as loaded; kv_bytes: its KV.
+        tokens: of the conversation before the question; model, threads: as used; kv_bytes: its KV.
         prefill_ms: computing all of it once.
         ram_switch_ms: from the question to the state being ready, nothing else running (median);
             ram_switch_busy_ms: while another conversation computes its prompt (the longest of several).
@@ -99,7 +99,8 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
     """Runs the benchmark; `folder`: where the stores of the run lie (deleted at the end). EngineError."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="bench-switch-") as made:
         scratch = Path(made)
-        settings = replace(settings, ram_budget_bytes=max(settings.ram_budget_bytes, _memory(path, settings, tokens)))
+        memory = max(settings.ram_budget_bytes, _memory(path, settings, tokens))
+        settings = replace(settings, threads=settings.threads or physical_cores(), ram_budget_bytes=memory)
         with BenchEngine(path, settings, scratch / "store") as engine:
             plan = plan_of(engine, path, settings, tokens, question)
             first, history = first_turn(engine, plan)
@@ -262,12 +263,7 @@ def in_new_process(plan: Plan, history: Tokens, store: Path, cold: bool) -> dict
     }
     file = store.with_suffix(".json")
     file.write_text(json.dumps(job))
-    command = [sys.executable, "-m", "engine.bench_switch", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_JOB_SECONDS, check=False)
-    if done.returncode:
-        raise EngineError("A part of the benchmark failed.", done.stderr.strip().splitlines()[-1][-500:])
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return run_module("engine.bench_switch", str(file))
 
 
 def _return_to(job: dict[str, Any]) -> dict[str, Any]:
@@ -282,7 +278,8 @@ def _return_to(job: dict[str, Any]) -> dict[str, Any]:
         cached = cached_share(store) if job["cold"] else 1.0
         answered = engine.ask("main", history + plan.text(plan.question, 1), ANSWER)
     if answered.restored.reused.disk < plan.tokens:
-        raise EngineError("The conversation did not come back from disk.", str(answered.restored))
+        found = f"{answered.restored.reused.disk:,} of its {plan.tokens:,} tokens were found there."
+        raise EngineError("The conversation did not come back from disk.", found)
     return {
         "cached": cached,
         "restore_ms": answered.restored.restore_ms,

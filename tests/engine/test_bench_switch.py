@@ -9,7 +9,9 @@ import pytest
 
 from engine.bench_switch import Plan, _shared_ratio, measure
 from engine.errors import EngineError
+from engine.loading import physical_cores
 from engine.messages import EngineSettings
+from tests.engine.checkouts import other_checkout  # noqa: F401  (a fixture)
 from tests.engine.test_service import model  # noqa: F401  (a fixture)
 from tests.engine.test_window_equality import model as window_model  # noqa: F401
 
@@ -25,8 +27,13 @@ KEYS = {
 }
 
 
-def test_coming_back_is_equal_and_writes_only_what_is_new(model: Path, tmp_path: Path) -> None:  # noqa: F811
-    figures = measure(model, EngineSettings(threads=2), 1500, 16, tmp_path)
+def test_coming_back_is_equal_and_writes_only_what_is_new(
+    model: Path,  # noqa: F811
+    tmp_path: Path,
+    other_checkout: Path,  # noqa: F811
+) -> None:
+    figures = measure(model, EngineSettings(), 1500, 16, tmp_path)
+    assert figures.threads == physical_cores()
     assert set(vars(figures)) >= KEYS
     assert json.dumps(vars(figures))
     assert figures.equal
