@@ -193,7 +193,7 @@ class AnswerView(QWidget):
         clear_layout(self._foot)
         if message.citations:
             numbers = shown_numbers(message.text, message.citations)
-            sources = Sources(self._theme, message.citations, numbers)
+            sources = Sources(self._theme, message.citations, numbers, message.text)
             sources.opened.connect(self.opened)
             self._foot.addWidget(sources)
         if unsupported := not_borne_out(message):

@@ -1,4 +1,4 @@
-"""The sources under an answer: document, page, and what Pagekeep found when it checked."""
+"""The sources under an answer: document, page, the words there, and what Pagekeep found when it checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat.words import VERIFIED_COLORS, VERIFIED_HELP, VERIFIED_WORDS, page_words, source_parts
-from app.core.records import StoredCitation
+from app.core.records import StoredCitation, StoredRange
 from app.widgets.cards import button, label
 from app.widgets.elided import ElidedLabel
 from app.widgets.theme import Theme
@@ -20,9 +20,12 @@ LEAST_NAME = 130
 
 
 class SourceRow(QPushButton):
-    """One citation as a button: opens the page at the passage. The verdict is below where there is no room beside."""
+    """One citation as a button: opens the page at the passage. The verdict is below where there is no room beside.
 
-    def __init__(self, theme: Theme, citation: StoredCitation, number: int) -> None:
+    `claim`: what the answer says there, shown where the document has no words for it.
+    """
+
+    def __init__(self, theme: Theme, citation: StoredCitation, number: int, claim: str = "") -> None:
         super().__init__()
         self.setProperty("kind", "source")
         self.setAutoDefault(False)
@@ -46,12 +49,19 @@ class SourceRow(QPushButton):
         self._checked.setSpacing(8)
         self._checked.addWidget(picture)
         self._checked.addWidget(verdict)
-        self._rows = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
-        self._rows.setContentsMargins(10, 4, 10, 4)
+        words = ElidedLabel(_words(citation, claim))
+        words.setProperty("role", "muted")
+        words.setVisible(bool(words.text()))
+        self._rows = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._rows.setSpacing(8)
         self._rows.addLayout(source, 1)
         self._rows.addLayout(self._checked)
-        for part in (picture, document, self._where, verdict):
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 4, 10, 5)
+        column.setSpacing(2)
+        column.addLayout(self._rows)
+        column.addWidget(words)
+        for part in (picture, document, self._where, verdict, words):
             part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._fit(0)
@@ -66,7 +76,7 @@ class SourceRow(QPushButton):
         self._rows.setDirection(ways.LeftToRight if width >= beside else ways.TopToBottom)
         self._rows.setSpacing(8 if width >= beside else 2)
         self._checked.setAlignment(Qt.AlignmentFlag.AlignLeft)
-        self.setMinimumHeight(self._rows.sizeHint().height() + 4)
+        self.setMinimumHeight(self.layout().sizeHint().height() + 2)
 
 
 class Sources(QWidget):
@@ -79,11 +89,12 @@ class Sources(QWidget):
     opened = Signal(object)
 
     def __init__(
-        self, theme: Theme, citations: Sequence[StoredCitation], numbers: Mapping[int, int]
+        self, theme: Theme, citations: Sequence[StoredCitation], numbers: Mapping[int, int], answer: str = ""
     ) -> None:
         super().__init__()
         self.setAccessibleName("Sources")
         self._theme = theme
+        self._answer = answer
         self._numbers = numbers
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 4, 0, 2)
@@ -97,7 +108,8 @@ class Sources(QWidget):
             self._layout.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
 
     def _add(self, citation: StoredCitation) -> None:
-        row = SourceRow(self._theme, citation, self._numbers.get(citation.marker, citation.marker))
+        claim = self._answer[citation.answer_start : citation.answer_start + citation.answer_count]
+        row = SourceRow(self._theme, citation, self._numbers.get(citation.marker, citation.marker), claim)
         row.clicked.connect(lambda: self.opened.emit(citation))
         self._layout.addWidget(row)
 
@@ -108,25 +120,51 @@ class Sources(QWidget):
 
 
 def distinct(citations: Sequence[StoredCitation], numbers: Mapping[int, int]) -> list[StoredCitation]:
-    """One row per marker, pages and verdict, by the numbers shown.
+    """One row per marker, pages and verdict, by the numbers shown, and one where the same words are meant.
 
-    What the answer leans on several times is marked together.
+    What the answer leans on several times is marked together, with the best verdict of the same words.
     """
-    rows: dict[object, StoredCitation] = {}
+    rows: list[StoredCitation] = []
     for citation in sorted(citations, key=lambda c: (numbers.get(c.marker, c.marker), c.answer_start)):
-        key = (citation.marker, citation.document_id, page_words(citation), citation.verified)
-        known = rows.get(key)
-        rows[key] = citation if known is None else _together(known, citation)
-    return list(rows.values())
+        place = next((n for n, row in enumerate(rows) if _alike(row, citation)), None)
+        if place is None:
+            rows.append(citation)
+        else:
+            rows[place] = _together(rows[place], citation)
+    return rows
+
+
+def _alike(one: StoredCitation, other: StoredCitation) -> bool:
+    if (one.marker, one.document_id) != (other.marker, other.document_id):
+        return False
+    same_words = any(_overlap(a, b) for a in one.ranges for b in other.ranges)
+    return same_words or (page_words(one) == page_words(other) and one.verified == other.verified)
+
+
+def _overlap(one: StoredRange, other: StoredRange) -> bool:
+    first, second = sorted((one, other), key=lambda r: r.char_start)
+    return first.page_index == second.page_index and second.char_start < first.char_start + first.char_count
 
 
 def _together(one: StoredCitation, other: StoredCitation) -> StoredCitation:
+    """The longer of two quotes where one holds the other, else both."""
     new = [pair for pair in zip(other.ranges, other.page_labels, strict=False) if pair[0] not in one.ranges]
+    short, long = sorted((one.quote, other.quote), key=len)
     return replace(
         one,
         ranges=(*one.ranges, *(part for part, _ in new)),
         page_labels=(*one.page_labels, *(name for _, name in new)),
+        quote=long if short in long else f"{one.quote} … {other.quote}",
+        verified=min(one.verified, other.verified, key=list(VERIFIED_WORDS).index),
     )
+
+
+def _words(citation: StoredCitation, claim: str) -> str:
+    """`“the words in the document”`; what was claimed where it has none."""
+    if citation.quote:
+        return f"“{citation.quote}”"
+    claim = " ".join(claim.split())
+    return f"The answer says: “{claim}”" if claim else ""
 
 
 def _tip(citation: StoredCitation) -> str:

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.live import pending
 from app.chat.message_view import AnswerView
 from app.chat.rich_text import RichText
-from app.chat.sources import SourceRow
+from app.chat.sources import SourceRow, Sources
 from app.chat.transcript import Transcript
 from app.core.citing import NOT_BORNE_OUT
 from app.core.errors import UserError
@@ -145,6 +145,22 @@ def test_source_cuts_the_document_and_never_the_page(
     assert (verdict.y() > page.y() + 5) == below
     assert max(page.geometry().right(), verdict.geometry().right()) < width
     assert max(page.geometry().bottom(), verdict.geometry().bottom()) < row.height()
+
+
+def test_every_source_shows_its_words_and_the_same_words_are_one_source(transcript: Transcript) -> None:
+    whole = replace(CITED, ranges=(StoredRange(3, 10, 80),), page_labels=("iv",), quote="so it is and was")
+    part = replace(whole, ranges=(StoredRange(3, 10, 20),), quote="so it is", verified="matched")
+    other = replace(whole, ranges=(StoredRange(3, 200, 20),), quote="and more", verified="matched")
+    third = replace(other, ranges=(StoredRange(3, 400, 20),), quote="at last")
+    invented = replace(CITED, marker=9, document_id=None, ranges=(), quote="", verified="not_found", answer_start=10)
+    answer = message(2, "assistant", "So it is. And more.", citations=(part, whole, other, third, invented))
+    transcript.show_messages([message(1, "user", "Q"), answer])
+    rows = transcript.answers[0].findChild(Sources).findChildren(SourceRow)
+    words = [[text.text() for text in row.findChildren(QLabel)] for row in rows]
+    assert [texts[-1] for texts in words] == [
+        "“so it is and was”", "“and more … at last”", "The answer says: “And more.”",
+    ]  # fmt: skip
+    assert "quoted exactly" in words[0]
 
 
 def test_an_answer_that_no_passage_bears_out_says_so(transcript: Transcript) -> None:
