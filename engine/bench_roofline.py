@@ -1,8 +1,8 @@
 """What this machine gives, and what share of it a model's prefill and decode reach. Both in the same minutes.
 
 Bandwidth: the best plain stream over a mapped file. Matrix rates: torch's `_int_mm` (int8) and `mm` (bf16) at
-512 x 2048 x 2048. A prefill's operations are two per active matrix weight and token, the head once; a decode step
-reads the active weights once.
+512 x 2048 x 2048. A prefill's operations are two per active matrix weight and token; the head, and what stands behind
+the last attention, are computed once, for the last token. A decode step reads the active weights once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.gguf import GgufFile
 from engine.messages import EngineSettings
 from engine.model_report import used_share
 from engine.models.families import spec_from_gguf
-from engine.tensor_classes import class_of
+from engine.tensor_classes import class_of, layer_of
 
 _PASSES = 7
 _PRODUCTS = 15
@@ -66,17 +66,17 @@ def machine(path: Path | None, threads: int) -> Machine:
 
 
 def reached(path: Path, settings: EngineSettings, lengths: Lengths, found: Machine) -> Reached:
-    work, head, size = active_work(path)
+    work, once, size = active_work(path)
     rates = measure(path, settings, lengths)
-    gops = 2e-9 * (work * lengths.prompt + head) / lengths.prompt * rates.prefill
+    gops = 2e-9 * (work * lengths.prompt + once) / lengths.prompt * rates.prefill
     gb_s = size * 1e-9 * rates.decode
     share = gops / found.int8 if found.int8 else 0.0
     return Reached(rates.prefill, gops, share, rates.decode, gb_s, gb_s / found.read)
 
 
 def active_work(path: Path) -> tuple[float, float, float]:
-    """Matrix weights that a token meets below the head, those of the head, and the bytes of both together."""
-    work = head = size = 0.0
+    """Matrix weights that every token of a prompt meets, those that only its last one does, and the bytes of both."""
+    work = once = size = 0.0
     with GgufFile.open(path) as gguf:
         spec = spec_from_gguf(gguf)
         for info in gguf.tensors.values():
@@ -84,11 +84,18 @@ def active_work(path: Path) -> tuple[float, float, float]:
             if len(info.shape) < 2 or not share:
                 continue
             size += info.nbytes * share
-            if class_of(info.name) in ("embedding", "head"):
-                head += prod(info.shape)
+            if _behind_attention(info.name, len(spec.layers) - 1):
+                once += prod(info.shape) * share
             else:
                 work += prod(info.shape) * share
-    return work, head, size
+    return work, once, size
+
+
+def _behind_attention(name: str, last_layer: int) -> bool:
+    kind = class_of(name)
+    if layer_of(name) != last_layer:
+        return kind in ("embedding", "head")
+    return kind != "attention" or "attn_output" in name
 
 
 def stream(path: Path, threads: int) -> float:

@@ -84,7 +84,7 @@ int Executor::strips(const Op& op) const {
 }
 
 void Executor::activate(const Phase& phase) {
-    const int rows = phase.on_outputs ? batch_.outputs : batch_.rows;
+    const int rows = phase.on_outputs() ? batch_.outputs : batch_.rows;
     if (rows == 0) return;
     Active active{&phase, 0, 1, false, nullptr};
     if (phase.kind == Phase::Rows) {
@@ -92,6 +92,9 @@ void Executor::activate(const Phase& phase) {
         active.serial = active.units == 1;
         for (const Op& op : phase.ops)
             if (op.kind == OpKind::Quantise || op.kind == OpKind::QuantiseSingles) reserve_quant(op, rows);
+    } else if (phase.kind == Phase::Outputs) {
+        active.units = 1;
+        active.serial = true;
     } else if (phase.kind == Phase::Linears) {
         for (const Op& op : phase.ops) active.units += strips(op);
         active.grain = grain(active.units, rows);
@@ -119,7 +122,7 @@ Outcome Executor::run(bool only_head) {
     active_.clear();
     attention_plans_.clear();
     for (const Phase& phase : phases_) {
-        if (only_head && !phase.on_outputs) continue;
+        if (only_head && phase.part != kHead) continue;
         if (phase.kind == Phase::Attend || phase.kind == Phase::Merge) activate_attention(phase);
         else if (phase.kind >= Phase::MlaAbsorb && phase.kind <= Phase::MlaPrompt) activate_mla(phase);
         else activate(phase);
@@ -208,6 +211,7 @@ void Executor::run_units(const Active& active, int thread) {
 void Executor::run_unit(const Active& active, int unit, int thread) {
     switch (active.phase->kind) {
         case Phase::Rows: run_rows(*active.phase, unit); break;
+        case Phase::Outputs: keep_outputs(); break;
         case Phase::Linears: run_linears(*active.phase, unit, unit + 1, thread); break;
         case Phase::Attend:
             kernels_->attend(attention_args(active.phase->ops[0]), active.attention->units[unit],
@@ -226,7 +230,7 @@ void Executor::run_unit(const Active& active, int unit, int thread) {
 }
 
 void Executor::run_rows(const Phase& phase, int group) {
-    const int total = phase.on_outputs ? batch_.outputs : batch_.rows;
+    const int total = phase.on_outputs() ? batch_.outputs : batch_.rows;
     const int first = group * kGroupTokens, last = std::min(first + kGroupTokens, total);
     for (const Op& op : phase.ops) {
         if (op.kind == OpKind::Quantise || op.kind == OpKind::QuantiseSingles) {
@@ -260,7 +264,7 @@ LinearArgs Executor::linear_args(const Op& op, int rows) const {
 
 // Strips [first, last) of a phase's matrices, one matrix after the other.
 void Executor::run_linears(const Phase& phase, int first, int last, int thread) {
-    const int rows = phase.on_outputs ? batch_.outputs : batch_.rows;
+    const int rows = phase.on_outputs() ? batch_.outputs : batch_.rows;
     int before = 0;
     for (const Op& op : phase.ops) {
         const int count = strips(op), begin = std::max(first - before, 0), end = std::min(last - before, count);

@@ -77,6 +77,7 @@ private:
     void run_unit(const Active& active, int unit, int thread);
     void advance(int next);
     void run_rows(const Phase& phase, int group);
+    void keep_outputs();
     void run_row_op(const Op& op, int row);
     void run_quantise(const Op& op, int first, int rows);
     void open_slice(const Op& op);

@@ -19,7 +19,12 @@ public:
             op.index = i;
             add_row_op(op);
         }
-        for (const Op& op : program_.ops) add(op);
+        const std::vector<Op>& ops = program_.ops;
+        const size_t tail = first_of_tail();
+        for (size_t i = 0; i < ops.size(); i++) {
+            if (i == tail) keep_outputs();
+            add(ops[i]);
+        }
         return std::move(phases_);
     }
 
@@ -35,9 +40,29 @@ private:
         }
     }
 
+    // Of operations; past their end without a head.
+    size_t first_of_tail() const {
+        const std::vector<Op>& ops = program_.ops;
+        if (ops.empty() || ops.back().kind != OpKind::Head) return ops.size();
+        size_t first = ops.size() - 1;
+        while (first > 0 && !knows_positions(ops[first - 1].kind)) first--;
+        return first;
+    }
+
+    static bool knows_positions(OpKind kind) {
+        return kind == OpKind::Embed || kind == OpKind::Rope || kind == OpKind::KvWrite || kind == OpKind::Attention ||
+               kind == OpKind::MlaAttention;
+    }
+
+    void keep_outputs() {
+        part_ = kTail;
+        rounded_.clear();
+        phase(Phase::Outputs, true);
+    }
+
     Phase& phase(Phase::Kind kind, bool fresh) {
-        if (fresh || phases_.empty() || phases_.back().kind != kind || phases_.back().on_outputs != on_outputs_)
-            phases_.push_back(Phase{kind, on_outputs_, {}});
+        if (fresh || phases_.empty() || phases_.back().kind != kind || phases_.back().part != part_)
+            phases_.push_back(Phase{kind, part_, {}});
         return phases_.back();
     }
 
@@ -62,7 +87,7 @@ private:
         const Op op = quantise_op(OpKind::Quantise, product.src, rounding);
         const size_t count = phases_.size();
         const bool late = joins(product) && count > 1 && phases_[count - 2].kind == Phase::Rows &&
-                          phases_[count - 2].on_outputs == on_outputs_;
+                          phases_[count - 2].part == part_;
         if (late) phases_[count - 2].ops.push_back(op);
         else add_row_op(op);
     }
@@ -75,7 +100,7 @@ private:
     }
 
     bool joins(const Op& op) const {
-        if (phases_.empty() || phases_.back().kind != Phase::Linears || phases_.back().on_outputs != on_outputs_) return false;
+        if (phases_.empty() || phases_.back().kind != Phase::Linears || phases_.back().part != part_) return false;
         const std::vector<Op>& others = phases_.back().ops;
         return std::none_of(others.begin(), others.end(), [&](const Op& other) {
             return other.out == op.out || other.out == op.src || other.src == op.out;
@@ -112,7 +137,7 @@ private:
     }
 
     void add_head(const Op& op) {
-        on_outputs_ = true;
+        part_ = kHead;
         Op norm = op;
         norm.kind = OpKind::OutNorm;
         norm.out = hidden_buffer(program_);
@@ -129,14 +154,13 @@ private:
             cap.cap = op.cap;
             add_row_op(cap);
         }
-        on_outputs_ = false;
     }
 
     const ProgramData& program_;
     Rounding (*rounding_)(int);
     std::vector<Phase> phases_;
     std::set<std::pair<int, Rounding>> rounded_;  // buffers, and how
-    bool on_outputs_ = false;
+    Part part_ = kBody;
 };
 
 }  // namespace

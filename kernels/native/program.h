@@ -72,12 +72,17 @@ struct BatchView {
     float* hidden = nullptr;
 };
 
-// Consecutive operations that need no barrier between them.
+// Of a program: what works on all rows of the batch; what lies behind the last operation that knows positions, if a head
+// follows, and works on the out_rows alone; the head.
+enum Part : int { kBody, kTail, kHead };
+
+// Consecutive operations that need no barrier between them. Outputs: keeps the out_rows of all buffers, in their order.
 struct Phase {
-    enum Kind { Rows, Linears, Attend, Merge, MlaAbsorb, MlaValues, MlaPrompt,
+    enum Kind { Rows, Linears, Attend, Merge, MlaAbsorb, MlaValues, MlaPrompt, Outputs,
                 ExpertGather, ExpertOpen, ExpertQuantise, ExpertClose } kind;
-    bool on_outputs;          // works on out_rows, not on the batch rows
+    Part part;
     std::vector<Op> ops;
+    bool on_outputs() const { return part != kBody; }
 };
 
 // The two buffers behind the program's own: hidden vectors and logits of the out_rows.

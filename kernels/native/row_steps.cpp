@@ -1,4 +1,5 @@
 // Row-wise operations of the executor: look up what a row needs, then call the kernel.
+#include <algorithm>
 #include <cmath>
 
 #include "executor.h"
@@ -29,6 +30,22 @@ void Executor::write_kv(const Op& op, int row) {
     kernels_->store_kv(buffers_[op.extra].row(row), layer.v, page, position % program_.page_tokens);
 }
 
+// What the head needs, and what comes before it from the last attention on, is computed for the out_rows alone.
+void Executor::keep_outputs() {
+    const int* rows = batch_.out_rows;
+    const int count = batch_.outputs;
+    bool moves = false;
+    for (int i = 0; i < count; i++) moves = moves || rows[i] != i;
+    std::vector<float> kept;
+    for (size_t b = 0; moves && b < program_.widths.size(); b++) {
+        const Buffer& buffer = buffers_[b];
+        kept.resize(buffer.stride * count);
+        for (int i = 0; i < count; i++) std::copy_n(buffer.row(rows[i]), buffer.stride, kept.data() + i * buffer.stride);
+        std::copy(kept.begin(), kept.end(), buffer.data());
+    }
+    batch_.rows = count;
+}
+
 void Executor::run_row_op(const Op& op, int row) {
     const KernelTable& k = *kernels_;
     switch (op.kind) {
@@ -42,7 +59,7 @@ void Executor::run_row_op(const Op& op, int row) {
             break;
         case OpKind::OutNorm:
             if (head_only_) break;
-            k.rms_norm(buffers_[op.src].row(batch_.out_rows[row]), floats(program_.tensors[op.weight]),
+            k.rms_norm(buffers_[op.src].row(row), floats(program_.tensors[op.weight]),
                        program_.channels, op.value, buffers_[op.out].row(row));
             break;
         case OpKind::HeadNorm:

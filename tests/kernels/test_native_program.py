@@ -60,6 +60,18 @@ def test_other_sequences_in_the_batch_do_not_change_a_bit(isa: str) -> None:
     assert np.array_equal(together.logits, order)
 
 
+@pytest.mark.parametrize("rows", [[41], [0, 7, 59, 60, 61], [61, 3, 3, 40]])
+def test_wanted_rows_do_not_depend_on_which_others_are_wanted(isa: str, rows: list[int]) -> None:
+    model = small_model()
+    native = NativeProgram(model.program, 2, isa)
+    pages = model.pages(3, 128)
+    batch = batch_of(pages, [(0, TOKENS[:42], 0), (1, TOKENS[50:69], 0), (2, TOKENS[70:71], 0)])
+    whole = native.step(batch)
+    some = native.step(replace(batch, out_rows=np.array(rows, np.int32)))
+    assert np.array_equal(some.logits, whole.logits[rows])
+    assert np.array_equal(some.hidden, whole.hidden[rows])
+
+
 def test_full_hit_recomputes_the_last_token_without_writing(isa: str) -> None:
     model = small_model()
     native = NativeProgram(model.program, 1, isa)
