@@ -118,7 +118,14 @@ class Library(Collections):
     ) -> None:
         """Completes every document that is not in the trash, unfinished imports and missing vectors: those of `first`,
         then the others."""
-        for document in sorted(self.documents(), key=lambda one: one.id not in first):
+        documents = sorted(self.documents(), key=lambda one: one.id not in first)
+        self.embed([document.id for document in documents], on_progress, cancelled)
+
+    def embed(
+        self, documents: Sequence[DocumentId], on_progress: OnProgress | None = None, cancelled: Cancelled | None = None
+    ) -> None:
+        """Completes these, where something is missing. Errors: IntakeCancelled (what was made is kept)."""
+        for document in map(self.document, documents):
             if document.state == "importing" or not document.embedded:
                 self._complete(self._job(document, on_progress, cancelled))
 

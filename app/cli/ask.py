@@ -10,8 +10,10 @@ from typing import Any
 from app.cli.chat import message_numbered
 from app.cli.citations import citation_lines
 from app.cli.console import Console
+from app.cli.numbers import plural
 from app.cli.opening import check_model_choices, choose_scope, opened
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
+from app.cli.vectors import after_answer
 from app.cli.ways import way_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
@@ -21,6 +23,7 @@ from app.core.records import Conversation, Message, Mode, StoredCitation, TurnRe
 from app.core.settings import Settings
 from engine.messages import TurnId
 from engine.overflow import OverflowWay
+from rag.types import DocumentId
 
 MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "survey": "survey", "auto": "auto"}
 SAMPLING = (
@@ -47,6 +50,7 @@ def run(options: Namespace, console: Console) -> None:
         session.saved(message.conversation)
         asked = session.workspace.conversations.get(message.conversation)
         report(session, message, asked, lookup_of(session, message))
+        after_answer(session, [DocumentId(one) for one in asked.document_ids], told=bool(documents))
 
 
 def _message(session: Session, conversation: Conversation, options: Namespace) -> Message:
@@ -199,7 +203,7 @@ def read_lines(report: TurnReport) -> list[str]:
 
 
 def page_words(read: PagesRead) -> str:
-    return f"page{'' if len(read.pages) == 1 else 's'} {read.labels}"
+    return f"{'page' if len(read.pages) == 1 else 'pages'} {read.labels}"
 
 
 def answer_json(message: Message, conversation: Conversation, lookup: Lookup | None = None) -> dict[str, Any]:
@@ -257,6 +261,6 @@ def reuse_line(report: TurnReport) -> str:
     drafts = f", {tokens.accepted:,} of {tokens.drafted:,} drafts right" if tokens.drafted else ""
     saved = f", saved {report.saved_ms / 1000:.1f} s" if report.saved_ms >= 100 else ""
     return (
-        f"  {tokens.reused.total:,} tokens reused ({tokens.reused.memory:,} memory, {tokens.reused.disk:,} disk"
+        f"  {plural(tokens.reused.total, 'token')} reused ({tokens.reused.memory:,} memory, {tokens.reused.disk:,} disk"
         f"{saved}); read: {computed}; {tokens.generated:,} generated{rate}{drafts}"
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.console import Console
+from app.cli.numbers import plural
 from app.cli.session import engine_options, open_session, stored_settings, with_engine_options
 from engine.bench_compare import Comparison, Lengths, Rates, Spread, alternate
 from engine.bench_parallel import Load, ParallelRow, PeerRow, measure, measure_peer
@@ -30,13 +31,17 @@ def run_compare(options: Namespace, console: Console) -> None:
     pairs: list[tuple[Rates, Rates]] = []
     for number, pair in enumerate(alternate(path, settings, lengths, options.peer, python, options.rounds), 1):
         pairs.append(pair)
-        console.progress(f"Round {number} of {options.rounds}: {' against '.join(f'{r.prefill:,.0f}' for r in pair)}")
+        console.progress(
+            f"Round {number} of {options.rounds}: {' against '.join(f'{r.prefill:,.0f}' for r in pair)} tokens/s"
+        )
     console.clear()
     found = Comparison.of(pairs)
     builds = [pairs[0][0].build, pairs[0][1].build]
     shape = {"model": str(path), "threads": settings.threads, "kv": settings.kv_type_k, **asdict(lengths)}
     console.result({**shape, "builds": builds, "rounds": [list(map(asdict, pair)) for pair in pairs], **asdict(found)})
-    console.text(f"{path.name}, {settings.threads} threads, KV {settings.kv_type_k}, {lengths.depth:,} tokens deep")
+    console.text(
+        f"{path.name}, {plural(settings.threads, 'thread')}, KV {settings.kv_type_k}, {lengths.depth:,} tokens deep"
+    )
     console.text("\n".join(builds))
     console.text(_compared("prefill", lengths.prompt, found.prefill, found.peer_prefill, found.prefill_ratio))
     console.text(_compared("decode", lengths.generate, found.decode, found.peer_decode, found.decode_ratio))
@@ -54,7 +59,9 @@ def run_roofline(options: Namespace, console: Console) -> None:
     path = Path(options.file) if options.file else None
     found = machine(path, settings.threads)
     bf16 = f"{found.bf16:,.0f} Gop/s" if found.bf16 else "not in this build of torch"
-    console.text(f"{found.threads} threads: reads {found.read:.1f} GB/s, int8 {found.int8:,.0f} Gop/s, bf16 {bf16}")
+    console.text(
+        f"{plural(found.threads, 'thread')}: reads {found.read:.1f} GB/s, int8 {found.int8:,.0f} Gop/s, bf16 {bf16}"
+    )
     result: dict[str, Any] = {"machine": asdict(found)}
     if path is not None:
         model = reached(path, settings, Lengths(0, options.prompt, options.generate), found)

@@ -20,6 +20,7 @@ from app.cli.cache_text import (
     with_status,
 )
 from app.cli.console import Console
+from app.cli.numbers import plural
 from app.core.conversations import ConversationStore
 from app.core.explain import Decoder, explained
 from app.core.imported import forget_imported, note_imported
@@ -84,13 +85,13 @@ def _stat(tools: StoreTools, paths: Paths, console: Console, options: Namespace)
 def _verify(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> int:
     """Damaged pages are taken out: they will be read again, from the stored ids."""
     found = tools.verify(
-        drop_damaged=True, on_progress=lambda done, total: console.progress(f"{done:,} of {total:,} records")
+        drop_damaged=True, on_progress=lambda done, total: console.progress(f"Checking: {done:,} of {total:,} records")
     )
     console.clear()
     console.result({"records": found.records, "bytes": found.bytes, "damaged": [asdict(d) for d in found.damaged]})
-    console.text(f"{found.records:,} records, {found.bytes / 1e6:,.1f} MB, {len(found.damaged)} damaged")
+    console.text(f"{plural(found.records, 'record')}, {megabytes(found.bytes)}, {len(found.damaged):,} damaged")
     for damage in found.damaged:
-        console.text(f"  tokens {damage.start:,} to {damage.start + damage.tokens:,}: {damage.why}")
+        console.text(f"  tokens {damage.start:,} to {damage.start + damage.tokens - 1:,}: {damage.why}")
     return 1 if found.damaged else 0
 
 
@@ -180,7 +181,7 @@ def _logged(names: Names, paths: Paths, wanted: str) -> str:
 def _export(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
     moved = tools.export_state(names_of(paths, tools).need_kept(options.conversation), Path(options.file))
     console.result(asdict(moved))
-    console.text(f"{moved.tokens:,} tokens in {moved.bytes / 1e6:,.1f} MB: {options.file}")
+    console.text(f"{plural(moved.tokens, 'token')} in {megabytes(moved.bytes)}: {options.file}")
 
 
 def _import(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
@@ -191,7 +192,7 @@ def _import(tools: StoreTools, paths: Paths, console: Console, options: Namespac
     if here is None:
         note_imported(paths.cache, moved.conversation, name, names.kept)
     console.result({**asdict(moved), "name": here or name})
-    console.text(f"{moved.tokens:,} tokens, {moved.new} of {moved.records} records were new")
+    console.text(f"{plural(moved.tokens, 'token')}; new: {moved.new:,} of {plural(moved.records, 'record')}")
     if here is None:
         console.text(f"Kept as “{name}”; what begins with the same tokens (its documents) is not read again.")
 

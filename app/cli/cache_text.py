@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.cli.cache_names import Named
+from app.cli.numbers import plural
 from app.core.naming import SHORT_ID
 from app.core.records import Difference
 from engine.store.account import ModelShare, StoreStat
@@ -78,8 +79,8 @@ def conversation_lines(entries: Sequence[tuple[ConversationEntry, Named]]) -> li
 
 def stat_lines(stat: StoreStat, budget: int) -> list[str]:
     rows = [
-        ("conversations", f"{stat.conversations:,} of {_count(stat.models, 'model')}"),
-        ("on disk", f"{megabytes(stat.bytes_on_disk)} of {megabytes(budget)}, in {stat.segments:,} files"),
+        ("conversations", f"{stat.conversations:,} of {plural(stat.models, 'model')}"),
+        ("on disk", f"{megabytes(stat.bytes_on_disk)} of {megabytes(budget)}, in {plural(stat.segments, 'file')}"),
         *((f"  {share_name(share)}", share_words(share)) for share in stat.shares),
         ("  of that pinned", megabytes(stat.pinned_bytes)),
         ("  to be compacted", megabytes(stat.dead_bytes)),
@@ -106,13 +107,9 @@ def share_name(share: ModelShare) -> str:
 
 
 def share_words(share: ModelShare) -> str:
-    states = f", {share.states:,} snapshots" if share.states else ""
-    counts = f"{_count(share.pages, 'page')}, {_count(share.tails, 'unfinished end')}{states}"
+    states = f", {plural(share.states, 'snapshot')}" if share.states else ""
+    counts = f"{plural(share.pages, 'page')}, {plural(share.tails, 'unfinished end')}{states}"
     return f"{megabytes(share.bytes)} in use: {counts}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def checked_words(stat: StoreStat) -> str:
@@ -120,7 +117,7 @@ def checked_words(stat: StoreStat) -> str:
     if not stat.pages_checked:
         return "no page yet (a random one in idle time, computed and compared bit for bit)"
     found = f"{stat.pages_wrong:,} wrong and dropped" if stat.pages_wrong else "all equal"
-    return f"{stat.pages_checked:,} page{'' if stat.pages_checked == 1 else 's'} computed and compared, {found}"
+    return f"{plural(stat.pages_checked, 'page')} computed and compared, {found}"
 
 
 def page_lines(pages: Sequence[PageEntry]) -> list[str]:
@@ -130,7 +127,7 @@ def page_lines(pages: Sequence[PageEntry]) -> list[str]:
             f"{page.start:,}-{page.start + page.tokens - 1:,}",
             ("end" if page.tail else "page") + (", approximate" if page.approximate else ""),
             megabytes(page.bytes),
-            f"{page.users:,} other{'' if page.users == 1 else 's'}" if page.users else "-",
+            plural(page.users, "other") if page.users else "-",
             f"{page.segment} at {page.offset:,}",
         )
         for page in pages
@@ -141,13 +138,13 @@ def page_lines(pages: Sequence[PageEntry]) -> list[str]:
 def collected_line(done: Collected) -> str:
     freed = max(0, done.bytes_before - done.bytes_after)
     return (
-        f"{megabytes(freed)} freed, {megabytes(done.bytes_after)} left: {done.evicted:,} pages evicted, "
-        f"{done.unlinked:,} files removed, {done.compacted:,} rewritten."
+        f"{megabytes(freed)} freed, {megabytes(done.bytes_after)} left: {plural(done.evicted, 'page')} evicted, "
+        f"{plural(done.unlinked, 'file')} removed, {done.compacted:,} rewritten."
     )
 
 
 def difference_lines(found: StateDifference, same: bool, words: Difference | None) -> list[str]:
-    common = f"{found.shared_tokens:,} tokens in common, {megabytes(found.shared_bytes)} of pages kept once."
+    common = f"{plural(found.shared_tokens, 'token')} in common, {megabytes(found.shared_bytes)} of pages kept once."
     if same:
         return [common, "They are the same."]
     if found.position < 0:

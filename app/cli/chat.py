@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.cache_text import table
 from app.cli.console import Console
-from app.cli.numbers import about
+from app.cli.numbers import about, plural
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
 from app.core.explain import put_aside_words
@@ -30,7 +30,7 @@ def run(options: Namespace, console: Console) -> None:
 def _ls(session: Session, console: Console, options: Namespace) -> None:
     found = session.workspace.conversations.list()
     console.result({"conversations": [{"id": c.id, "title": c.title, "updated": c.updated} for c in found]})
-    for line in table([(c.id[:SHORT_ID], c.title, f"{len(c.documents)} documents") for c in found]):
+    for line in table([(c.id[:SHORT_ID], c.title, plural(len(c.documents), "document")) for c in found]):
         console.text(line)
 
 
@@ -123,14 +123,16 @@ def _told(console: Console, revised: Revised, title: str) -> None:
 
 
 def _tell_price(console: Console, revised: Revised) -> None:
-    what = f"{revised.messages:,} messages removed, {revised.tokens:,} tokens leave the context."
+    leave = "token leaves" if revised.tokens == 1 else "tokens leave"
+    what = f"{plural(revised.messages, 'message')} removed, {revised.tokens:,} {leave} the context."
     if not revised.behind:
         console.text(f"{what} Nothing is read again.")
     elif revised.approximate:
-        console.text(f"{what} The {revised.behind:,} behind them move up with the next question (approximate).")
+        behind = plural(revised.behind, "token")
+        console.text(f"{what} What stands behind ({behind}) moves up with the next question (approximate).")
     else:
         wait = f", {about(revised.seconds)}" if revised.seconds else ""
-        console.text(f"{what} {revised.again:,} tokens are read again with the next question{wait}.")
+        console.text(f"{what} With the next question {plural(revised.again, 'token')} will be read again{wait}.")
 
 
 def _named(session: Session, name: str) -> Conversation:
@@ -150,7 +152,7 @@ def _message(session: Session, conversation: Conversation, number: int) -> Messa
 
 def message_numbered(messages: tuple[Message, ...], number: int, title: str) -> Message:
     if not 1 <= number <= len(messages):
-        why = f"“{title}” has {len(messages):,} messages."
+        why = f"“{title}” has {plural(len(messages), 'message')}."
         raise UserError(f"There is no message {number:,}.", why, "See 'pagekeep chat show'.")
     return messages[number - 1]
 

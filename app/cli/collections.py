@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.cli.console import Console
+from app.cli.numbers import plural
 from app.cli.session import Session
 from app.core.events import ImportCancelled, ImportDone, ImportFailed
 
@@ -59,8 +60,7 @@ def list_collections(options: Namespace, console: Console, session: Session) -> 
     console.result({"collections": [_json(one, names) for one in found]})
     for one in found:
         followed = f", follows {one.folder}" if one.folder else ""
-        count = len(one.documents)
-        console.text(f"{one.name}  {count} {'document' if count == 1 else 'documents'}{followed}")
+        console.text(f"{one.name}  {plural(len(one.documents), 'document')}{followed}")
     if not found:
         console.text("No collections yet: 'pagekeep index collect NAME FILE'.")
 

@@ -11,7 +11,6 @@ from typing import Any, TextIO
 from app.core.errors import UserError
 
 REDRAW_S = 0.1
-PLAIN_LINES_S = 5.0  # a progress line into a file or pipe comes this often
 
 
 @dataclass
@@ -48,21 +47,18 @@ class Console:
         self.err.flush()
 
     def progress(self, text: str) -> None:
-        """Replaces the progress shown before on a terminal; elsewhere a line now and then."""
+        """Replaces the progress shown before; only a terminal shows any."""
         now = time.monotonic()
-        terminal = self.err.isatty()
-        if now - self._drawn < (REDRAW_S if terminal else PLAIN_LINES_S):
+        if now - self._drawn < REDRAW_S or not self.err.isatty():
             return
         self._drawn = now
-        if terminal:
-            self.err.write("\r" + text.ljust(self._width))
-            self._width = len(text)
-        else:
-            self.err.write(text + "\n")
+        self.err.write("\r" + text.ljust(self._width))
+        self._width = len(text)
         self.err.flush()
 
     def clear(self) -> None:
         """Ends a progress line."""
         if self._width:
             self.err.write("\r" + " " * self._width + "\r")
+            self.err.flush()
             self._width = 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.console import Console
+from app.cli.numbers import plural
 from app.core.citation_check import Answered, CitationFigures, figures
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnWithdrawn
@@ -55,7 +56,8 @@ def evaluate_answers(options: Namespace, console: Console, session: Session) -> 
 def figure_lines(found: CitationFigures) -> list[str]:
     checked = f"{found.exact:,} exact, {found.altered:,} altered, {found.matched:,} matched by Pagekeep"
     return [
-        f"{found.answers:,} answers, {found.borne_out:,} with a checked citation, {found.uncited:,} with none at all",
+        f"{plural(found.answers, 'answer')}, {found.borne_out:,} with a checked citation, "
+        f"{found.uncited:,} with none at all",
         f"citations: {checked}, {found.missing:,} missing",
         f"{len(found.wrong):,} of them not as they are shown" + (":" if found.wrong else ""),
         *(f"  {fault}" for fault in found.wrong),

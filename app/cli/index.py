@@ -12,12 +12,14 @@ from app.cli.collections import collect, list_collections, scan
 from app.cli.console import Console
 from app.cli.embedder import model
 from app.cli.evaluate_answers import evaluate_answers, greedy
+from app.cli.numbers import plural
 from app.cli.session import Session, open_session, stored_settings
+from app.cli.vectors import make_vectors, vectors
 from app.core.errors import EXIT_ERROR, UserError
 from app.core.lookups import FoundPassage, Scope
 from app.core.settings import Settings
 from rag import Library
-from rag.types import Document, IngestProgress, PageReport
+from rag.types import Document, PageReport
 
 
 def run(options: Namespace, console: Console) -> int | None:
@@ -37,7 +39,7 @@ def _add(options: Namespace, console: Console, session: Session) -> int:
     """Of several files those that can be taken are; what is wrong with the others is told at the end."""
     documents, failed = _taken(options, session)
     if documents and not options.words_only:
-        _make_vectors(session, documents)
+        make_vectors(session, [document.id for document in documents])
     library = session.workspace.library
     documents = [library.document(document.id) for document in documents]
     notices = [{"what": n.what, "why": n.why, "next": n.next} for n in session.notices]
@@ -82,32 +84,6 @@ def _remove(options: Namespace, console: Console, session: Session) -> None:
         console.text(f"{document.name} is in the trash. Back again: pagekeep trash restore '{document.name}'")
 
 
-def _make_vectors(session: Session, added: Sequence[Document]) -> None:
-    """Those of the added documents first. Fetches the embedder when it is missing; without it the documents are
-    searched by words."""
-    console = session.console
-
-    def shown(p: IngestProgress) -> None:
-        console.progress(f"{session.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
-
-    try:
-        session.workspace.documents.fetch_embedder(
-            lambda done, total: console.progress(f"Downloading the embedder: {done / 1e6:,.0f} MB")
-        )
-    except UserError as error:
-        session.notice(f"Documents are searched by words only for now: {error.what}", error.why, error.next)
-        return
-    library, ids = session.workspace.library, [document.id for document in added]
-    if others := sum(not (document.embedded or document.id in ids) for document in library.documents()):
-        session.notice(
-            f"Vectors of {others:,} other {'document' if others == 1 else 'documents'} are made behind these.",
-            "They were not finished before.",
-            "Stopping (Ctrl-C) loses nothing: they go on next time.",
-        )
-    library.embed_missing(shown, first=ids)
-    console.clear()
-
-
 def _ls(options: Namespace, console: Console, session: Session) -> None:
     library = session.workspace.library
     documents = library.in_collection(options.collection) if options.collection else library.documents()
@@ -120,7 +96,7 @@ def _ls(options: Namespace, console: Console, session: Session) -> None:
 def _report(options: Namespace, console: Console, session: Session) -> None:
     report = session.workspace.library.report(session.document(options.file).id)
     console.result({**document_json(report.document), "pages": [page_json(page) for page in report.pages]})
-    console.text(f"{report.document.name}: {report.document.pages} pages")
+    console.text(f"{report.document.name}: {plural(report.document.pages, 'page')}")
     for page in report.pages:
         reason = f"  {page.reason}" if page.reason else ""
         console.text(f"{page.page_index:>5}  {page.label:>6}  {page.kind:<8} {page.characters:>7,}{reason}")
@@ -129,10 +105,7 @@ def _report(options: Namespace, console: Console, session: Session) -> None:
 def _ocr(options: Namespace, console: Console, session: Session) -> None:
     """Reads a document's scanned pages; from then on they are searched and cited like the others."""
 
-    def shown(p: IngestProgress) -> None:
-        console.progress(f"{session.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
-
-    document = session.workspace.library.recognise(session.document(options.file).id, None, shown)
+    document = session.workspace.library.recognise(session.document(options.file).id, None, session.show_import)
     console.clear()
     console.result({"documents": [document_json(document)]})
     _print(console, [document])
@@ -141,13 +114,12 @@ def _ocr(options: Namespace, console: Console, session: Session) -> None:
 def _words(options: Namespace, console: Console, session: Session) -> None:
     """What the window does by itself behind everything else."""
 
-    def shown(p: IngestProgress) -> None:
-        console.progress(f"{session.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
-
-    done = session.workspace.library.index_words(shown)
+    done = session.workspace.library.index_words(session.show_import)
     console.clear()
     console.result({"indexed": done})
-    console.text(f"Words indexed anew: {done:,} documents." if done else "The words of all documents are up to date.")
+    console.text(
+        f"Words indexed anew: {plural(done, 'document')}." if done else "The words of all documents are up to date."
+    )
 
 
 def _search(options: Namespace, console: Console, session: Session) -> None:
@@ -253,8 +225,8 @@ def hit_json(hit: FoundPassage, library: Library) -> dict[str, Any]:
 
 def _print(console: Console, documents: list[Document]) -> None:
     for d in documents:
-        unread = f", {len(d.unreadable_pages)} pages not readable" if d.unreadable_pages else ""
-        console.text(f"{d.name}  {d.pages} pages, {d.characters:,} characters, {d.state}{unread}")
+        unread = f", {plural(len(d.unreadable_pages), 'page')} not readable" if d.unreadable_pages else ""
+        console.text(f"{d.name}  {plural(d.pages, 'page')}, {plural(d.characters, 'character')}, {d.state}{unread}")
 
 
 ACTIONS = {
@@ -264,6 +236,7 @@ ACTIONS = {
     "report": _report,
     "ocr": _ocr,
     "words": _words,
+    "vectors": vectors,
     "search": _search,
     "evaluate": _evaluate,
     "collect": collect,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.cli.cache_text import table
 from app.cli.console import Console
+from app.cli.numbers import plural
 from app.cli.session import engine_options, stored_settings, with_engine_options
 from app.core.errors import UserError
 from engine.errors import UnsupportedModel
@@ -95,7 +96,7 @@ def plan_lines(report: PlanReport) -> list[str]:
             f"{part.tensor_class:<12}{part.device:<8}{part.tensors:>6} tensors {part.bytes / 1e6:>10,.1f}  {types}"
         )
     if report.crossings:
-        lines.append(f"rows change device {report.crossings} times in a step")
+        lines.append(f"rows change device {plural(report.crossings, 'time')} in a step")
     return lines + [f"note: {warning}" for warning in report.plan.warnings]
 
 

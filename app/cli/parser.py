@@ -109,6 +109,7 @@ def _add_index(commands: Commands) -> None:
     model = command(actions, "model", "The model that finds by meaning; another one, once it has read all documents")
     model.add_argument("folder", nargs="?", metavar="FOLDER", help="in sentence-transformers' format; or 'default'")
     command(actions, "words", "Bring words that an older version indexed up to date (the window does it by itself)")
+    command(actions, "vectors", "Make what is missing for finding by meaning (the window does it by itself)")
     report = command(actions, "report", "What could be read of each page")
     report.add_argument("file", metavar="FILE", help="a PDF file, or the name of a document")
     ocr = command(actions, "ocr", "Read the scanned pages of a document (needs the extra 'ocr')")

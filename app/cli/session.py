@@ -103,6 +103,10 @@ class Session:
                 raise UserError(event.what, event.why, event.next)
         raise AssertionError("events never end")
 
+    def show_import(self, progress: IngestProgress) -> None:
+        if progress.phase != "done":
+            self.console.progress(f"{self.name_of(progress)}: {import_words(progress)}")
+
     def name_of(self, progress: IngestProgress) -> str:
         """The document's name; its stored copy is named otherwise."""
         document = progress.document_id
@@ -129,8 +133,7 @@ class Session:
             self.notices.append(event)
             self.console.note(" ".join(part for part in (event.what, event.why, event.next) if part))
         elif isinstance(event, ImportProgress):
-            p = event.progress
-            self.console.progress(f"Reading {self.name_of(p)}: {p.phase} {p.done:,} of {p.total:,}")
+            self.show_import(event.progress)
         elif isinstance(event, FetchProgress):
             self.console.progress(_bytes_line(event.what, event.done, event.total))
         elif isinstance(event, ModelLoading):
@@ -181,6 +184,18 @@ def engine_options(options: Namespace) -> dict[str, Any]:
         "n_cpu_moe": options.n_cpu_moe,
         "tensor_overrides": None if rules is None else tuple(rules),
     }
+
+
+def import_words(progress: IngestProgress) -> str:
+    """`reading text: page 312 of 1,158`"""
+    done, total = progress.done, max(1, progress.total)
+    if progress.phase == "copy":
+        return f"copying: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+    if progress.phase in ("text", "recognise"):
+        return f"{'reading text' if progress.phase == 'text' else 'reading scans'}: page {done:,} of {total:,}"
+    if progress.phase == "vectors":
+        return f"indexing meaning: passage {done:,} of {total:,}"
+    return f"indexing words: {min(1.0, done / total):.0%}"
 
 
 def _bytes_line(what: str, done: int, total: int) -> str:

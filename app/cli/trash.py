@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.cache_text import table
 from app.cli.console import Console
+from app.cli.numbers import plural
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
 from app.core.naming import SHORT_ID, conversation_called
@@ -70,7 +71,7 @@ def _ls(session: Session, console: Console, options: Namespace) -> None:
     trash = Trash.of(session.workspace)
     console.result(trash.as_json())
     rows = [(c.id[:SHORT_ID], c.title, "conversation") for c in trash.conversations]
-    rows += [("", d.name, f"document, {d.pages:,} pages") for d in trash.documents]
+    rows += [("", d.name, f"document, {plural(d.pages, 'page')}") for d in trash.documents]
     for line in table(rows) or ["The trash is empty."]:
         console.text(line)
 

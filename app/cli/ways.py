@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.cli.numbers import about
+from app.cli.numbers import about, plural
 from app.core.errors import DoesNotFit
 from engine.overflow import OverflowOption
 
@@ -20,13 +20,13 @@ def way_out(error: DoesNotFit) -> str:
 
 
 def way_words(option: OverflowOption) -> str:
-    """`leaves 3 turns out, 812 tokens are read, about 2.1 s`."""
+    """`leaves 3 turns out, reads 812 tokens, about 2.1 s`."""
     wait = about(option.seconds)
-    left = f"{option.turns_dropped} turn{'' if option.turns_dropped == 1 else 's'}"
+    left, read = plural(option.turns_dropped, "turn"), plural(option.computed, "token")
     if option.way == "larger":
         return f"loads the model with {option.context:,} tokens of context, {wait}"
     if option.way == "fork":
         return f"goes on in a new conversation with a summary of {left}, {wait}"
     if option.way == "shift":
-        return f"leaves {left} out and moves the rest up (approximate), {option.computed:,} tokens are read, {wait}"
-    return f"leaves {left} out, {option.computed:,} tokens are read, {wait}"
+        return f"leaves {left} out and moves the rest up (approximate), reads {read}, {wait}"
+    return f"leaves {left} out, reads {read}, {wait}"
