@@ -24,6 +24,8 @@ from engine.messages import (
 from engine.runner import RowRun, Runner
 from engine.timings import Rates, now_ms
 
+_HAND_OVER_SECONDS = 0.1  # mostly it takes 2 ms; longer where the disk makes durable what was written before
+
 
 @dataclass
 class Job:
@@ -35,6 +37,7 @@ class Job:
     parted: int = 0  # where it leaves another document's prefix: the fixed header's end
     reused: int = -1  # tokens that were there at the first look; -1: not looked yet
     computed: int = 0
+    kept: int = 0  # tokens that a kill of this process does not lose
     milliseconds: float = 0.0
     bytes_written: int = field(default=0)
 
@@ -122,6 +125,7 @@ class DocumentReader:
         job.sequence.anchors = (job.parted,)
         if job.reused < 0:
             job.reused = job.sequence.num_tokens
+        job.kept = max(job.kept, job.sequence.num_tokens)
         return True
 
     def _compute(self, job: Job, sequence: Sequence, slice_tokens: int) -> None:
@@ -149,17 +153,25 @@ class DocumentReader:
         return whole if whole > start else start + slice_tokens
 
     def _tell(self, job: Job, sequence: Sequence) -> None:
-        left = (job.total - sequence.num_tokens) / self._rates.prefill if self._rates.prefill else 0.0
+        """Told as read is what a kill of this process would not lose: whole pages that lie in the files."""
+        if self._handed_over():
+            job.kept = max(job.kept, len(sequence.pages) * sequence.page_tokens)
+        done = job.total if sequence.num_tokens == job.total else job.kept
+        left = (job.total - done) / self._rates.prefill if self._rates.prefill else 0.0
         request = job.request
         self._emit(
             DocumentProgress(
-                request.document, request.label, sequence.num_tokens, job.total, max(0, job.reused),
+                request.document, request.label, done, job.total, max(0, job.reused),
                 job.milliseconds / 1e3, left, job.bytes_written,
             )
         )  # fmt: skip
 
+    def _handed_over(self) -> bool:
+        return self._cache.disk is None or self._cache.disk.hand_over(_HAND_OVER_SECONDS)
+
     def _finish(self, job: Job) -> None:
         self._let_go(job)
+        self._handed_over()
         self._jobs.remove(job)
         request = job.request
         self._emit(
@@ -171,6 +183,7 @@ class DocumentReader:
     def _end(self, job: Job, why: str) -> None:
         done = job.sequence.num_tokens if job.sequence else 0
         self._let_go(job)
+        self._handed_over()
         self._jobs.remove(job)
         self._emit(DocumentStopped(job.request.document, job.request.label, done, job.total, why))
 

@@ -266,6 +266,10 @@ class DiskTier(Protocol):
     def pin(self, conversation: str, pinned: bool) -> None:
         """Pages of a pinned conversation are never evicted. Queued behind the writes before it."""
 
+    def hand_over(self, timeout: float) -> bool:
+        """Whether, at last after `timeout` seconds, all that was queued lies in the files, durable or not yet: there a
+        later process finds it if this one is killed."""
+
     def flush(self, timeout: float | None = None) -> bool: ...
     def pending_bytes(self) -> int: ...
     def notices(self) -> list[Notice]: ...

@@ -104,12 +104,9 @@ class SegmentWriter:
 
     def sync(self) -> None:
         """Makes what was appended durable, and the file's name the first time. OSError: as for `append`."""
-        self._write_until(self.end)
+        self.write_out()
         _DATA_SYNC(self._descriptor)
         gather(self.path, self._whole_parted())
-        begun = self.end - self.end % STRETCH
-        if begun < self.end and begun not in self._parted:
-            self._parted.append(begun)
         if not self._named:
             folder = os.open(self.path.parent, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -117,6 +114,13 @@ class SegmentWriter:
             finally:
                 os.close(folder)
             self._named = True
+
+    def write_out(self) -> None:
+        """Holds nothing back: a later process finds all of it if this one is killed. OSError: as for `append`."""
+        self._write_until(self.end)
+        begun = self.end - self.end % STRETCH
+        if begun < self.end and begun not in self._parted:
+            self._parted.append(begun)
 
     def _whole_parted(self) -> list[int]:
         """Stretches that were written in parts and now have all of them; each is told once."""

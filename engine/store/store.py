@@ -200,6 +200,9 @@ class KvStore:
     def flush(self, timeout: float | None = None) -> bool:
         return self._writer.flush(timeout)
 
+    def hand_over(self, timeout: float) -> bool:
+        return self._writer.hand_over(timeout)
+
     def retry(self) -> None:
         """Tries to write again at once after the disk was full; otherwise that happens after a while."""
         self._writer.refusals.end()

@@ -12,11 +12,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from engine.kv.disk import Notice
 from engine.kv.keys import Key
 from engine.store.index import Index
-from engine.store.jobs import Job, Unpublished
+from engine.store.jobs import Job, JobQueue, Unpublished
 from engine.store.packing import Packer
 from engine.store.record import BLOCK, RecordHeader
 from engine.store.recovery import forget_record, head_record
@@ -25,6 +26,7 @@ from engine.store.rows import NewRecord
 from engine.store.segment import Buffer, SegmentWriter
 from engine.store.states import state_header
 
+T = TypeVar("T")
 SEGMENT_BYTES = 256 << 20
 _IDLE_SECONDS = 0.25  # quiet time before a sync
 _LONGEST_SECONDS = 2.0  # what a crash may lose, besides what is in the middle of being written
@@ -49,11 +51,7 @@ class Writer:
         self._packer = packer
         self._make_room = make_room
         self._failed = failed
-        self._changed = threading.Condition()
-        self._queue: deque[Job] = deque()
-        self._saves: dict[str, int] = {}
-        self._submitted = self._settled = self._pending = 0
-        self._hurry = self._closing = False
+        self._queue = JobQueue()
         self._segment: SegmentWriter | None = None
         self._open = Unpublished()
         self._notices: deque[Notice] = deque(maxlen=50)
@@ -65,32 +63,24 @@ class Writer:
     # --- any thread ---
 
     def submit(self, job: Job) -> None:
-        with self._changed:
-            conversation = job.request.conversation if job.request else job.head.conversation if job.head else ""
-            job.save = self._saves.get(conversation, 0)
-            if job.head:
-                self._saves[conversation] = job.save + 1
-            self._queue.append(job)
-            self._submitted += 1
-            self._pending += job.bytes
-            self._changed.notify_all()
+        self._queue.put(job)
 
     def pending_bytes(self) -> int:
-        return self._pending
+        return self._queue.pending_bytes
 
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until all jobs submitted so far are settled."""
-        with self._changed:
-            target = self._submitted
-            self._hurry = True
-            self._changed.notify_all()
-            return self._changed.wait_for(lambda: self._settled >= target or not self._thread.is_alive(), timeout)
+        return self._queue.flush(self._thread.is_alive, timeout)
+
+    def hand_over(self, timeout: float) -> bool:
+        """See engine.kv.disk.DiskTier."""
+        handed = threading.Event()
+        self.submit(Job(handed=handed.set))
+        return handed.wait(timeout)
 
     def close(self, timeout: float | None = None) -> None:
         """Settles everything and ends the thread."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
+        self._queue.close()
         self._thread.join(timeout)
 
     @property
@@ -111,25 +101,14 @@ class Writer:
         if sys.platform == "linux":  # elsewhere it would slow the whole process down
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         while True:
-            job = self._next()
+            job = self._queue.next(_IDLE_SECONDS if self._open.jobs else None)
             if job is not None:
                 self._guarded(job)
             if job is None or self._open.bytes > _UNSYNCED_BYTES or self._age() > _LONGEST_SECONDS:
                 self._publish()
-            if job is None and self._closing and not self._queue:
+            if job is None and self._queue.is_over:
                 break
         self._retire()
-
-    def _next(self) -> Job | None:
-        """The next job, or None when it is time to sync."""
-        with self._changed:
-            while not self._queue:
-                if self._closing or (self._hurry and self._settled < self._submitted):
-                    return None
-                self._hurry = False
-                if not self._changed.wait(_IDLE_SECONDS if self._open.jobs else None) and self._open.jobs:
-                    return None
-            return self._queue.popleft()
 
     def _age(self) -> float:
         return time.monotonic() - self._open.since if self._open.jobs else 0.0
@@ -137,8 +116,7 @@ class Writer:
     def let_go(self) -> None:
         """On the thread, when files were removed under it: what was appended and not published is queued again."""
         batch, self._open = self._open, Unpublished()
-        with self._changed:
-            self._queue.extendleft(reversed(batch.jobs))
+        self._queue.put_back(batch.jobs)
         self._retire()
 
     def publish_to(self, index: Index) -> None:
@@ -151,7 +129,7 @@ class Writer:
 
     def _guarded(self, job: Job) -> None:
         if self.is_removed:
-            self._queue.appendleft(job)  # what was appended before goes in front of it
+            self._queue.put_back([job])  # what was appended before goes in front of it
             self._met_removal()
             return
         try:
@@ -164,12 +142,21 @@ class Writer:
             self._publish()
             self._forget(job) if job.forget else job.task and job.task()
             self._settle([job], True)
-        elif self._is_superseded(job):
+        elif job.handed:
+            self._hand_over(job.handed)
+            self._settle([job], True)
+        elif self._queue.supersedes(job):
             self._settle([job], False)
         elif self.refusals.active:
             self._leave([job])
         else:
             self._append(job)
+
+    def _hand_over(self, handed: Callable[[], None]) -> None:
+        with contextlib.suppress(OSError):  # what was appended is refused, its time has come
+            if self._segment:
+                self._written(self._segment.write_out)
+        handed()
 
     def _forget(self, job: Job) -> None:
         """The record matters only if the index is lost, so a full disk does not stand in the way."""
@@ -220,16 +207,19 @@ class Writer:
         self._retire()
 
     def _append_record(self, segment: SegmentWriter, header: RecordHeader, pieces: Sequence[Buffer]) -> int:
+        offset = self._written(lambda: segment.append(header, pieces))
+        self.bytes_written += header.record_bytes
+        self._open.bytes += header.record_bytes
+        return offset
+
+    def _written(self, write: Callable[[], T]) -> T:
         try:
-            offset = segment.append(header, pieces)
+            return write()
         except OSError as error:  # what was not synced yet may be missing in the middle
             batch, self._open = self._open, Unpublished()
             self._refuse(batch.jobs, error)
             self._retire()
             raise
-        self.bytes_written += header.record_bytes
-        self._open.bytes += header.record_bytes
-        return offset
 
     def _publish(self) -> None:
         """Makes everything appended durable, then known."""
@@ -255,16 +245,6 @@ class Writer:
             self.refusals.why = ""
             self._settle(batch.jobs, True)
 
-    def _is_superseded(self, job: Job) -> bool:
-        """A later save of the same conversation is queued already, and no other conversation ends at this tail."""
-        conversation = job.request.conversation if job.request and job.request.tail else ""
-        conversation = job.head.conversation if job.head else conversation
-        if not conversation or self._saves.get(conversation, 0) <= job.save + 1:
-            return False
-        key = job.request.key if job.request else None
-        with self._changed:
-            return not any(other.head and other.head.tail == key for other in self._queue if key)
-
     def _settle(self, jobs: list[Job], durable: bool) -> None:
         for job in jobs:
             try:
@@ -273,10 +253,7 @@ class Writer:
                     job.follow()
             except Exception as error:  # the others are told all the same
                 self._failed(error)
-        with self._changed:
-            self._settled += len(jobs)
-            self._pending -= sum(job.bytes for job in jobs)
-            self._changed.notify_all()
+        self._queue.settled(jobs)
 
     def _refuse(self, jobs: list[Job], error: Exception) -> None:
         self._failed(error)

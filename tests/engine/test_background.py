@@ -105,30 +105,27 @@ def test_a_new_process_goes_on_where_the_last_one_was_quit(model: Path, tmp_path
 KILLED = """
 import sys, time
 from pathlib import Path
-from engine.messages import DocumentProgress, PrefillDocument, StopDocument
+from engine.messages import DocumentProgress, PrefillDocument
 from tests.engine.engine_driver import Driver
 from tests.engine.test_background import DOCUMENT
 driver = Driver(Path(sys.argv[1]), Path(sys.argv[2]))
 driver.client.send(PrefillDocument("d", DOCUMENT))
-driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 4800)
-driver.client.send(StopDocument("d"))
-time.sleep(1.0)
-print("there", flush=True)
+print(driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 4800).done, flush=True)
 time.sleep(60)
 """
 
 
-def test_killed_at_80_percent_it_goes_on_at_79_or_more(model: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_killed_at_the_moment_in_which_80_percent_are_told_it_goes_on_there(model: Path, tmp_path: Path) -> None:  # noqa: F811
     root = Path(__file__).parent.parent.parent
     child = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(model), str(tmp_path)], cwd=root, stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
     with child, child.stdout:
-        assert child.stdout.readline() == "there\n"
+        told = int(child.stdout.readline())
         os.kill(child.pid, signal.SIGKILL)
     with Driver(model, tmp_path) as driver:
-        assert read(driver).computed <= 0.21 * 6000
+        assert read(driver).computed <= 6000 - told <= 1200
 
 
 def test_a_document_over_the_context_or_the_memory_says_why(model: Path, tmp_path: Path) -> None:  # noqa: F811
