@@ -3,8 +3,8 @@
     python tests/bench/killed_reading.py MODEL [--tokens 2000 6000] [--kills 6] [--from 0.7] [--until 0.9]
 
 Each time a new process reads a document into an empty store and is killed at a random moment in which it has told
-of a share between `--from` and `--until`; another process then goes on. Told are, in tokens: what the killed one told last,
-what it had computed by its own count of steps, and where the next one goes on.
+of a share between `--from` and `--until`; another process then goes on. The figures, in tokens: what the killed one
+told last, what its steps had computed, and where the next one goes on.
 """
 
 from __future__ import annotations
