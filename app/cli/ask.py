@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,15 @@ from app.cli.opening import check_model_choices, choose_scope, opened
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
 from app.cli.vectors import after_answer
 from app.cli.ways import way_out
+from app.core.citing import not_borne_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
 from app.core.explain import explain_lines, spans_json, tokens_json
 from app.core.lookups import Lookup, PagesRead
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
+from app.core.shown_numbers import printed_numbers
 from engine.messages import TurnId
-from engine.overflow import OverflowWay
 from rag.types import DocumentId
 
 MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "survey": "survey", "auto": "auto"}
@@ -64,8 +67,10 @@ def _message(session: Session, conversation: Conversation, options: Namespace) -
     if options.edit:
         messages = workspace.conversations.messages(conversation.id)
         edited = message_numbered(messages, options.edit, conversation.title)
-        return followed(session, workspace.edit(conversation.id, edited.id, options.question))
-    return answer_in_mode(session, conversation, options.question, options.mode, options.overflow)
+        edit = partial(workspace.edit, conversation.id, edited.id, options.question, options.overflow)
+        return answer_in_mode(session, conversation, edit, options.mode)
+    ask = partial(workspace.ask, conversation.id, options.question, options.overflow)
+    return answer_in_mode(session, conversation, ask, options.mode)
 
 
 def check_question(options: Namespace) -> None:
@@ -97,13 +102,13 @@ def _settings(settings: Settings, options: Namespace) -> Settings:
 
 
 def answer_in_mode(
-    session: Session, conversation: Conversation, question: str, mode: str | None, overflow: OverflowWay | None = None
+    session: Session, conversation: Conversation, start: Callable[[], TurnId], mode: str | None
 ) -> Message:
     """A mode that is given is kept for later questions, unless this one cannot be answered in it."""
     if mode is not None:
         session.workspace.chats.set_mode(conversation.id, MODES[mode])
     try:
-        return answer(session, conversation, question, overflow)
+        return followed(session, start())
     except UserError as error:
         if mode is not None:
             session.workspace.chats.set_mode(conversation.id, conversation.mode)
@@ -112,9 +117,9 @@ def answer_in_mode(
         raise
 
 
-def answer(session: Session, conversation: Conversation, question: str, overflow: OverflowWay | None = None) -> Message:
+def answer(session: Session, conversation: Conversation, question: str) -> Message:
     """Asks and streams the answer to the terminal. Raises the UserError of a failed turn."""
-    return followed(session, session.workspace.ask(conversation.id, question, overflow))
+    return followed(session, session.workspace.ask(conversation.id, question))
 
 
 def followed(session: Session, turn: TurnId) -> Message:
@@ -178,6 +183,8 @@ def report(session: Session, message: Message, conversation: Conversation, looku
         console.note(EMPTY)
     for line in citation_lines(message.text, message.citations):
         console.text(line)
+    if unsupported := not_borne_out(message):
+        console.text(f"  {unsupported}")
     if message.report is None:
         return
     if message.report.coverage:
@@ -207,11 +214,12 @@ def page_words(read: PagesRead) -> str:
 
 
 def answer_json(message: Message, conversation: Conversation, lookup: Lookup | None = None) -> dict[str, Any]:
-    turn = message.report
+    turn, numbers = message.report, printed_numbers(message.text, message.citations)
     return {
         "answer": message.text,
         "reasoning": message.reasoning,
-        "citations": [citation_json(citation) for citation in message.citations],
+        "citations": [citation_json(citation, numbers) for citation in message.citations],
+        "not_borne_out": bool(not_borne_out(message)),
         "tokens": tokens_json(turn.tokens) if turn else None,
         "timings_ms": asdict(turn.timings_ms) if turn else None,
         "mode": turn.mode if turn else None,
@@ -231,7 +239,8 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
     }
 
 
-def citation_json(citation: StoredCitation) -> dict[str, Any]:
+def citation_json(citation: StoredCitation, numbers: Mapping[int, int]) -> dict[str, Any]:
+    """`marker`: as it is printed; `passage`: the model's number of it in the whole conversation."""
     labels = citation.page_labels
     ranges = [
         {
@@ -243,7 +252,8 @@ def citation_json(citation: StoredCitation) -> dict[str, Any]:
         for i, part in enumerate(citation.ranges)
     ]
     return {
-        "marker": citation.marker,
+        "marker": numbers[citation.marker],
+        "passage": citation.marker,
         "document": citation.document,
         "ranges": ranges,
         "quote": citation.quote,

@@ -16,7 +16,7 @@ from app.core.answers import AnswerStream
 from app.core.conversations import ConversationStore
 from app.core.cuts import CutId, Moved
 from app.core.errors import UserError
-from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
+from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
 from app.core.gate import ReadyModel
 from app.core.heads import Head
@@ -151,8 +151,10 @@ class TurnWork:
         alone = replace(plan.composed.placement, documents=(), shared_tokens=0, head_tokens=len(opening))
         self._with.store().cuts.adopt(head.owner.id, user.id, opening + rest, alone)
 
-    def edit(self, job: RunningTurn, message: MessageId, question: str) -> WorkspaceEvent:
-        """The question in other words: it and all behind it are put aside, unless it cannot be asked."""
+    def edit(
+        self, job: RunningTurn, message: MessageId, question: str, overflow: OverflowWay | None = None
+    ) -> WorkspaceEvent:
+        """The question in other words: it and all behind it are put aside, unless it cannot be asked here."""
         store = self._with.store()
         model, _, earlier = self._situation(job)
         stored = store.messages(job.conversation)
@@ -160,16 +162,19 @@ class TurnWork:
         if place is None:
             raise UserError("There is no such question.", "It has been removed.", "Open the conversation again.")
         gone, kept = [m.id for m in stored[place:]], len(history(m for m in stored[:place] if m.in_context))
-        with self._aside(job, model, gone, kept):
-            return self._ask_model(job, question, earlier=earlier)
+        with self._aside(job, model, gone, kept) as moment:
+            ended = self._ask_model(job, question, overflow, earlier)
+        if isinstance(ended, TurnMoved):
+            store.cuts.bring_back(job.conversation, moment, model.page_tokens)
+        return ended
 
     @contextmanager
-    def _aside(self, job: RunningTurn, model: ReadyModel, gone: list[MessageId], kept: int) -> Iterator[None]:
+    def _aside(self, job: RunningTurn, model: ReadyModel, gone: list[MessageId], kept: int) -> Iterator[float]:
         """Those messages are put aside; they come back when nothing can be answered in their place."""
         cuts = self._with.store().cuts
         moment = cuts.set_aside(job.conversation, gone, kept, model.page_tokens)
         try:
-            yield
+            yield moment
         except BaseException:
             if gone:
                 cuts.bring_back(job.conversation, moment, model.page_tokens)

@@ -45,10 +45,12 @@ class Turns:
         question = _asked(text)
         return self._start(conversation, lambda job: self._work.ask(job, question, overflow, survey), question)
 
-    def edit(self, conversation: ConversationId, message: MessageId, text: str) -> TurnId:
-        """Asks that question again in other words; it and all behind it are put aside."""
+    def edit(
+        self, conversation: ConversationId, message: MessageId, text: str, overflow: OverflowWay | None = None
+    ) -> TurnId:
+        """As `ask`, in the place of that question; it and all behind it are put aside."""
         question = _asked(text)
-        return self._start(conversation, lambda job: self._work.edit(job, message, question))
+        return self._start(conversation, lambda job: self._work.edit(job, message, question, overflow))
 
     def regenerate(self, conversation: ConversationId) -> TurnId:
         return self._start(conversation, self._work.regenerate)

@@ -203,9 +203,11 @@ class Workspace:
         """
         return self._turns.ask(conversation, text, overflow, survey)
 
-    def edit(self, conversation: ConversationId, message: MessageId, text: str) -> TurnId:
-        """Asks that question again in other words; it and all behind it are put aside. Returns at once."""
-        return self._turns.edit(conversation, message, text)
+    def edit(
+        self, conversation: ConversationId, message: MessageId, text: str, overflow: OverflowWay | None = None
+    ) -> TurnId:
+        """As `ask`, in the place of that question; it and all behind it are put aside."""
+        return self._turns.edit(conversation, message, text, overflow)
 
     def regenerate(self, conversation: ConversationId) -> TurnId:
         """Another answer to the last question; the old one is kept aside in the store."""

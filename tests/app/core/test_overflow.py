@@ -166,6 +166,28 @@ def test_a_fork_begins_with_a_summary_the_model_wrote(desk: Desk, c: Conversatio
     assert len(desk.workspace.conversations.messages(c)) % 2 == 0, "the old one is as it was"
 
 
+@pytest.mark.parametrize("way", ["recompute", "fork"])
+def test_an_edited_question_goes_on_as_it_was_told_to(desk: Desk, c: ConversationId, way: OverflowWay) -> None:
+    """Where it goes on elsewhere, the old question and its answer stay."""
+    stored = desk.workspace.conversations.messages(c)
+    longer = LONG * 3
+    desk.workspace.edit(c, stored[-2].id, longer)
+    failed = desk.until(TurnError, TurnDone)
+    assert isinstance(failed, TurnError), "it does not fit"
+    assert desk.workspace.conversations.messages(c) == stored
+    desk.workspace.edit(c, stored[-2].id, longer, overflow=way)
+    ended = desk.until(TurnDone, TurnMoved, TurnError)
+    after = desk.workspace.conversations.messages(c)
+    if way == "fork":
+        assert isinstance(ended, TurnMoved), ended
+        assert ended.question == longer
+        assert after == stored
+    else:
+        assert isinstance(ended, TurnDone), ended
+        assert [m.text for m in after[:-2]] == [m.text for m in stored[:-2]]
+        assert (after[-2].text, after[0].in_context, after[-1].in_context) == (longer, False, True)
+
+
 @pytest.mark.parametrize("way", ["recompute", "shift", "fork", "larger"])
 def test_a_question_that_fits_is_answered_whatever_way_was_named(desk: Desk, way: OverflowWay) -> None:
     c = desk.workspace.chats.new(f"Short, {way}").id
