@@ -13,8 +13,8 @@ from engine.models.spec import ModelSpec
 
 OverflowWay = Literal["recompute", "shift", "fork", "larger"]
 
-# Of the context that is left after the document: one large step rather than many small ones.
-_KEEP_SHARE = 0.5
+# Of the context that is left after the document: a step that is not taken with every question, and keeps most turns.
+_KEEP_SHARE = 0.75
 _SUMMARY_TOKENS = 400
 _SUMMARY_SHARE = 8  # of a small context
 _ROUND = 1024  # a larger context is a multiple of it
@@ -101,7 +101,7 @@ def shift_refused(spec: ModelSpec, kv_type_k: str) -> str:
 
 
 def _dropped(prompt: Overflowing) -> tuple[int, int]:
-    """Where the kept turns begin, and how many turns go: whole turns, the oldest, until half the free room is free."""
+    """Where the kept turns begin, and how many turns go: the oldest, until a quarter of the room is free."""
     room = prompt.context - prompt.reserve
     target = min(room, prompt.shared + int((room - prompt.shared) * _KEEP_SHARE))
     starts = (*[turn for turn in prompt.turns if turn > prompt.shared], prompt.question)

@@ -240,7 +240,7 @@ class ChatController(QObject):
         """Nothing was stored: the question is the draft again, with the reason above it."""
         self._give_back(conversation)
         if self.screen.holds(conversation) and isinstance(error, DoesNotFit) and error.ways:
-            self._panel.show_ways(error.over_by, error.ways, True, error.whole)
+            self._panel.show_ways(error.overrun, error.ways, True, error.whole)
         elif self.screen.holds(conversation):
             self._panel.show_error(error)
         else:

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from app.core.errors import Overrun
 from app.core.records import Price
 from app.widgets.bars import Part, StackBar
 from app.widgets.cards import label, set_role
@@ -22,6 +23,8 @@ def price_words(price: Price, has_text: bool) -> str:
         wait = f", {about(price.seconds)} and the notes" if price.seconds is not None else ""
         return f"reads all of it: about {plural(price.new_tokens, 'token')}{wait}"
     used = f"{count(price.total)} of {count(price.context)} used"
+    if price.overflow and price.reserve:
+        used = f"{count(price.total)} + {price.reserve} for the answer, of {count(price.context)}"
     wait = f", {about(price.seconds)}" if price.seconds is not None else ""
     bound = "up to " if price.passage_tokens else ""
     return f"{bound}{plural(price.new_tokens, 'new token')}{wait}; {used}"
@@ -88,7 +91,7 @@ class Meter(QWidget):
 
 def _overflow_words(price: Price) -> str:
     """What does not fit and what helps: a question longer than the context fits no conversation."""
-    over = f"Too long for the context by {plural(price.over_by, 'token')}."
+    over = f"{Overrun(price.total, price.reserve, price.context).sum}."
     if price.new_tokens - price.passage_tokens > price.context:
         return f"{over} Shorten it by more than that, or use a model with a larger context."
     return f"{over} {price.what_would_drop}".strip()

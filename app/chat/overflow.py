@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from app.core.errors import Overrun
 from app.widgets.cards import button, label
 from app.widgets.format import count, duration, plural
 from app.widgets.theme import Theme
@@ -48,13 +49,13 @@ class OverflowCard(QWidget):
     chosen = Signal(str)
 
     def __init__(
-        self, theme: Theme, over_by: int, ways: Sequence[OverflowOption], rate_known: bool, whole: bool = False
+        self, theme: Theme, overrun: Overrun, ways: Sequence[OverflowOption], rate_known: bool, whole: bool = False
     ) -> None:
         super().__init__()
         self.setObjectName("warnCard")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        title = f"This conversation is full: the question is {plural(over_by, 'token')} too long for the context."
-        self.setAccessibleName(title)
+        title = "This conversation is full."
+        self.setAccessibleName(f"{title} {overrun.sum}.")
         picture = QLabel(pixmap=theme.pixmap("warning", "warn", 18))
         head = QHBoxLayout()
         head.setSpacing(8)
@@ -64,6 +65,7 @@ class OverflowCard(QWidget):
         layout.setContentsMargins(12, 10, 12, 10)
         layout.setSpacing(3)
         layout.addLayout(head)
+        layout.addWidget(label(f"{overrun.sum}."))
         self.buttons: dict[str, QPushButton] = {}
         if whole:
             self._add(PASSAGES, "Look passages up", "The passages that fit the question are read instead of all.", True)

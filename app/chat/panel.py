@@ -13,7 +13,7 @@ from app.chat.composer import Composer
 from app.chat.header import Header
 from app.chat.overflow import OverflowCard
 from app.chat.transcript import Transcript
-from app.core.errors import UserError, as_user_error
+from app.core.errors import Overrun, UserError, as_user_error
 from app.core.records import Conversation, Price
 from app.models.offer import ModelOffer
 from app.services import Services
@@ -106,15 +106,15 @@ class ChatPanel(QWidget):
         self._notices.addWidget(card)
 
     def show_ways(
-        self, over_by: int, ways: Sequence[OverflowOption], rate_known: bool, whole: bool = False
+        self, overrun: Overrun, ways: Sequence[OverflowOption], rate_known: bool, whole: bool = False
     ) -> None:
         """How to go on in a full conversation, above the composer; the same again changes nothing."""
-        wanted = (over_by, tuple(ways), rate_known, whole)
+        wanted = (overrun, tuple(ways), rate_known, whole)
         if wanted == self._ways_shown:
             return
         self.clear_ways()
         self._ways_shown = wanted
-        self._ways = OverflowCard(self._theme, over_by, ways, rate_known, whole)
+        self._ways = OverflowCard(self._theme, overrun, ways, rate_known, whole)
         self._ways.chosen.connect(self.way_chosen)
         self._ways_place.addWidget(FittingScroll(self._ways, LEAST_WAYS))
 
@@ -125,7 +125,8 @@ class ChatPanel(QWidget):
 
     def _priced(self, price: Price | None, has_text: bool) -> None:
         if price is not None and price.overflow and price.ways and has_text:
-            self.show_ways(price.over_by, price.ways, price.seconds is not None, price.mode == "whole" and price.fresh)
+            overrun = Overrun(price.total, price.reserve, price.context)
+            self.show_ways(overrun, price.ways, price.seconds is not None, price.mode == "whole" and price.fresh)
         else:
             self.clear_ways()
 

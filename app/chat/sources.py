@@ -57,8 +57,8 @@ class SourceRow(QPushButton):
         self._rows.addLayout(source, 1)
         self._rows.addLayout(self._checked)
         column = QVBoxLayout(self)
-        column.setContentsMargins(10, 4, 10, 5)
-        column.setSpacing(2)
+        column.setContentsMargins(10, 5, 10, 6)
+        column.setSpacing(3)
         column.addLayout(self._rows)
         column.addWidget(words)
         for part in (picture, document, self._where, verdict, words):
@@ -76,6 +76,7 @@ class SourceRow(QPushButton):
         self._rows.setDirection(ways.LeftToRight if width >= beside else ways.TopToBottom)
         self._rows.setSpacing(8 if width >= beside else 2)
         self._checked.setAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.layout().invalidate()  # it does not learn by itself that the rows were turned
         self.setMinimumHeight(self.layout().sizeHint().height() + 2)
 
 

@@ -18,13 +18,13 @@ def check_fits(
     if plan.over_by:
         by_memory = loaded is not None and loaded.bounding_bytes > 0 and _needed(plan) <= loaded.model_context
         what, why, next = _over_memory(plan, loaded) if loaded and by_memory else _over_context(plan)
-        raise DoesNotFit(what, why, next, bool(plan.addition.documents), ways(), plan.over_by, by_memory)
+        raise DoesNotFit(what, why, next, bool(plan.addition.documents), ways(), plan.overrun, by_memory)
 
 
 def _over_context(plan: Plan) -> tuple[str, str, str]:
     return (
         f"This does not fit the model's context by {plan.over_by:,} tokens.",
-        f"It would take {plan.total:,} of {plan.limit:,} tokens, and an answer needs room. {what_would_drop(plan)}",
+        f"{plan.overrun.sum}. {what_would_drop(plan)}",
         advice(plan),
     )
 

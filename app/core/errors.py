@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,9 +31,31 @@ class UserError(Exception):
         return {"what": self.what, "why": self.why, "next": self.next}
 
 
+@dataclass(frozen=True)
+class Overrun:
+    """Tokens of a prompt, what is kept free for its answer, and the context that both do not fit."""
+
+    total: int = 0
+    reserve: int = 0
+    context: int = 0
+
+    @property
+    def over_by(self) -> int:
+        return max(0, self.total + self.reserve - self.context)
+
+    @property
+    def sum(self) -> str:
+        """`2,512 tokens with this question and 64 kept for the answer are 16 more than the context of 2,560`"""
+        parts = f"{self.total:,} tokens with this question and {self.reserve:,} kept for the answer"
+        return f"{parts} are {self.over_by:,} more than the context of {self.context:,}"
+
+
+NOTHING_OVER = Overrun()
+
+
 class DoesNotFit(UserError):
     """Prompt and answer are longer than the model's context. `whole`: a document was to be read whole; `by_memory`: it
-    is the memory budget that is too small.
+    is the memory budget that is too small; `overrun`: by how much.
 
     `ways`: what can be done about it (engine.overflow.OverflowOption), with prices; empty where it was not asked for.
     """
@@ -44,22 +67,23 @@ class DoesNotFit(UserError):
         next: str,
         whole: bool,
         ways: tuple[OverflowOption, ...] = (),
-        over_by: int = 0,
+        overrun: Overrun = NOTHING_OVER,
         by_memory: bool = False,
     ) -> None:
         super().__init__(what, why, next)
         self.by_memory = by_memory
-        self.over_by = over_by
+        self.overrun = overrun
         self.whole = whole
         self.ways = ways
 
     def advising(self, next: str) -> DoesNotFit:
         """The same with other advice."""
-        return DoesNotFit(self.what, self.why, next, self.whole, self.ways, self.over_by, self.by_memory)
+        return DoesNotFit(self.what, self.why, next, self.whole, self.ways, self.overrun, self.by_memory)
 
     def to_json(self) -> dict[str, Any]:
         """With every way to go on; `seconds` until the first token, `bytes` of KV state then, `refused`: why not."""
-        return {**super().to_json(), "over_by": self.over_by, "ways": [*self._passages(), *map(_way_json, self.ways)]}
+        ways = [*self._passages(), *map(_way_json, self.ways)]
+        return {**super().to_json(), "over_by": self.overrun.over_by, "ways": ways}
 
     def _passages(self) -> list[dict[str, Any]]:
         """Where a document was to be read whole: its passages can be looked up instead (`--mode retrieve`)."""

@@ -6,11 +6,14 @@ The reader chooses before anything is sent; nothing is cut in silence.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from app.core.cuts import Cut
 from app.core.errors import UserError
-from app.core.plans import ANSWER_ROOM, Plan
+from app.core.forks import tokens_in_fork
+from app.core.planning import Planner
+from app.core.plans import Plan, Situation
 from app.core.records import Message, MessageId
 from engine.overflow import OverflowOption, OverflowWay
 
@@ -25,16 +28,28 @@ class Pricing(Protocol):
     ) -> tuple[OverflowOption, ...]: ...
 
 
-def ways_out(plan: Plan, messages: Sequence[Message], engine: Pricing) -> tuple[OverflowOption, ...]:
-    """The ways for a question that does not fit behind `messages`; () when it fits."""
+def ways_out(plan: Plan, situation: Situation, engine: Pricing, planner: Planner) -> tuple[OverflowOption, ...]:
+    """The ways for a question that does not fit behind its situation's messages; () when it fits."""
     if not plan.over_by:
         return ()
-    starts = question_starts(messages)
+    starts = question_starts(situation.messages)
     question = len(plan.history) + plan.composed.placement.head_tokens
-    carrier = carrier_of(messages)
+    carrier = carrier_of(situation.messages)
     shared = starts[carrier.id] if carrier else question
     turns = tuple(start for start in starts.values() if start >= shared)
-    return engine.ways_out(plan.total, shared, turns, question, min(ANSWER_ROOM, plan.limit // 4))
+    ways = engine.ways_out(plan.total, shared, turns, question, plan.reserve)
+    return tuple(
+        _counted(way, tokens_in_fork(planner, situation, plan), plan) if way.way == "fork" and not way.refused else way
+        for way in ways
+    )
+
+
+def _counted(fork: OverflowOption, tokens: int, plan: Plan) -> OverflowOption:
+    """With what the prompt there really takes: the engine knows only sums."""
+    per_token, overrun = fork.bytes // fork.tokens, replace(plan.overrun, total=tokens)
+    refused = f"With the longest summary, {overrun.sum}." if overrun.over_by else ""
+    computed = fork.computed + tokens - fork.tokens
+    return replace(fork, tokens=tokens, computed=computed, bytes=per_token * tokens, refused=refused)
 
 
 def way_named(ways: Sequence[OverflowOption], wanted: OverflowWay) -> OverflowOption:

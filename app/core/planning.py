@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.core.dates import DateStore
 from app.core.documents import DocumentTexts
-from app.core.plans import LoadedModel, Plan, Situation
+from app.core.plans import ANSWER_ROOM, LoadedModel, Plan, Situation
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
 from app.core.records import AttachedDocument, Conversation, UsedMode
 from app.core.scoping import Scopes, Searched
@@ -253,4 +253,8 @@ class _Draft:
         limit = self.situation.model.context
         composed = self.compose(addition)
         date = self.date(documents)
-        return Plan(self.context, self.history, composed, addition, mode, limit, retrieve_ms, estimated, date=date)
+        room = min(ANSWER_ROOM, self.settings.sampling.max_tokens)  # more than it may have no answer needs
+        return Plan(
+            self.context, self.history, composed, addition, mode, limit, retrieve_ms, estimated,
+            date=date, answer_room=room,
+        )  # fmt: skip

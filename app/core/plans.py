@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date as Date
 from typing import Protocol
 
+from app.core.errors import Overrun
 from app.core.heads import Head
 from app.core.lookups import Lookup
 from app.core.prompt import Addition, Composed, Context
@@ -30,7 +31,7 @@ class LoadedModel(Protocol):
 class Plan:
     """One question ready to be sent. `estimated`: upper bound of passages that were not looked up yet. `lookup`: what
     was searched, None when nothing had to be. `elsewhere`: about what a survey reads in prompts of its own. `date`: of
-    the conversation with it."""
+    the conversation with it. `answer_room`: tokens to be kept free for the answer, of a small context less."""
 
     context: Context
     history: Tokens
@@ -43,6 +44,7 @@ class Plan:
     lookup: Lookup | None = None
     elsewhere: int = 0
     date: Date | None = None
+    answer_room: int = ANSWER_ROOM
 
     @property
     def tokens(self) -> Tokens:
@@ -53,8 +55,16 @@ class Plan:
         return len(self.history) + len(self.composed.tokens) + self.estimated
 
     @property
+    def reserve(self) -> int:
+        return min(self.answer_room, self.limit // 4)
+
+    @property
+    def overrun(self) -> Overrun:
+        return Overrun(self.total, self.reserve, self.limit)
+
+    @property
     def over_by(self) -> int:
-        return max(0, self.total + min(ANSWER_ROOM, self.limit // 4) - self.limit)
+        return self.overrun.over_by
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ def price_of(plan: Plan, quote: Quote, ways: tuple[OverflowOption, ...] = ()) ->
         reused_disk=quote.reused_disk,
         passage_tokens=plan.estimated + plan.elsewhere,
         over_by=plan.over_by,
+        reserve=plan.reserve,
         mode=plan.mode,
         ways=ways,
         fresh=bool(plan.addition.documents),

@@ -271,7 +271,7 @@ class Price:
 
     `new_tokens` + `reused_tokens` = `total`; `seconds` is None while this machine's rate is unknown.
     `over_by` > 0 exactly when `overflow`; `what_would_drop` then says what does not fit, else "", and `ways` what
-    can be done. `fresh`: a document would be placed whole with this question.
+    can be done. `reserve`: kept free for the answer. `fresh`: a document would be placed whole with this question.
     """
 
     new_tokens: int
@@ -285,6 +285,7 @@ class Price:
     reused_disk: int = 0
     passage_tokens: int = 0
     over_by: int = 0
+    reserve: int = 0
     mode: UsedMode = "none"
     ways: tuple[OverflowOption, ...] = ()
     fresh: bool = False
@@ -292,8 +293,7 @@ class Price:
 
 @dataclass(frozen=True)
 class SearchHit:
-    """A conversation that matches a search; `message_id` is None when the title matched. `snippet` marks what was found
-    by \\x02 before and \\x03 after it."""
+    """A conversation that matches; `message_id` None: by its title. `snippet` marks what it is by \\x02 and \\x03."""
 
     conversation: Conversation
     message_id: MessageId | None

@@ -11,6 +11,7 @@ from dataclasses import replace
 from app.core.engine_events import Mailbox
 from app.core.errors import UserError
 from app.core.events import ConversationChanged, TurnMoved, TurnPhase, WorkspaceEvent
+from app.core.forks import opening
 from app.core.gate import ReadyModel
 from app.core.plans import Situation
 from app.core.prompt import Context, history
@@ -97,8 +98,8 @@ class SummaryWork:
         old, store = situation.conversation, self._with.store()
         title = f"{old.title} (continued)"
         target = store.create(title, old.document_ids, old.mode, old.instructions)
-        asked = f"What was said in “{old.title}” before?"
-        plan = self._with.planner.plan(Situation(target, (), model, model.end_ids), asked, look_up=False)
+        plan = opening(self._with.planner, old, target, model, model.end_ids)
+        asked = plan.addition.question
         store.append(target.id, "user", asked, plan.composed.tokens, placement=plan.composed.placement)
         store.dates.keep(plan.date, [document.id for document in plan.addition.documents], target.id)
         answer = Tokens.prompt([*model.chat.text_ids(text), model.end_of_turn])

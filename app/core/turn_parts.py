@@ -38,9 +38,9 @@ class Look:
     computed: int
     plan: Plan
 
-    def ways(self, engine: EngineClient) -> tuple[OverflowOption, ...]:
+    def ways(self, engine: EngineClient, planner: Planner) -> tuple[OverflowOption, ...]:
         """How to go on if it does not fit."""
-        return ways_out(self.plan, self.situation.messages, engine)
+        return ways_out(self.plan, self.situation, engine, planner)
 
 
 @dataclass(frozen=True)

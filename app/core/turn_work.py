@@ -77,13 +77,13 @@ class TurnWork:
         look, cut = self._look(job, question), None
         way = overflow if look.plan.over_by else None
         if way is not None:
-            option = way_named(look.ways(self._with.engine()), way)
+            option = way_named(look.ways(self._with.engine(), self._with.planner), way)
             if way == "fork":
                 return self._summaries.fork(job, look.model, look.situation, question)
             cut = self._make_room(job, look.model, look.situation, option)
         with self._undone_on_failure(cut):
             look = self._look(job, question) if way else look
-            check_fits(look.plan, partial(look.ways, self._with.engine()), look.model.handle.info)
+            check_fits(look.plan, partial(look.ways, self._with.engine(), self._with.planner), look.model.handle.info)
             job.check()
         return self._send(job, question, look, cut, earlier)
 

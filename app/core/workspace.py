@@ -235,7 +235,7 @@ class Workspace:
         plan = self._planner.plan(situation, draft, look_up=False)
         moved = self.conversations.cuts.moved(conversation)
         quote = self.engine.quote(plan.tokens, moved.shifts, moved.removal)
-        return price_of(plan, quote, ways_out(plan, situation.messages, self.engine))
+        return price_of(plan, quote, ways_out(plan, situation, self.engine, self._planner))
 
     def close(self, timeout: float = 30.0) -> None:
         """Stops turns and jobs, waits for them to store what they have, saves KV state, closes databases."""

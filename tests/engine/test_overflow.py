@@ -26,14 +26,14 @@ def test_what_fits_needs_no_way_out() -> None:
     assert not options(replace(FULL, total=7600, question=7500))
 
 
-def test_whole_turns_go_in_one_large_step_and_the_document_stays() -> None:
+def test_whole_turns_go_until_a_quarter_is_free_and_the_document_stays() -> None:
     way = options()["recompute"]
-    assert way.dropped == (4000, 7000)
-    assert way.turns_dropped == 3
-    assert way.tokens == 5300
-    assert way.computed == 1300
+    assert way.dropped == (4000, 6000)
+    assert way.turns_dropped == 2
+    assert way.tokens == 6300
+    assert way.computed == 2300
     assert way.exact
-    assert way.seconds == COSTS.compute(4000, 1300)
+    assert way.seconds == COSTS.compute(4000, 2300)
 
 
 def test_shifting_computes_the_question_only_and_says_it_is_approximate() -> None:

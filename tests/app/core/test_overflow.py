@@ -188,6 +188,23 @@ def test_an_edited_question_goes_on_as_it_was_told_to(desk: Desk, c: Conversatio
         assert (after[-2].text, after[0].in_context, after[-1].in_context) == (longer, False, True)
 
 
+def test_a_fork_is_offered_only_where_the_question_fits_it(desk: Desk, c: ConversationId) -> None:
+    """The longest question for which it is offered is answered there."""
+    offered, questions = [], (f"And the sea? {LONG}" + "far " * number for number in range(240, 400, 2))
+    for question in questions:
+        (fork,) = [way for way in desk.workspace.price(c, question).ways if way.way == "fork"]
+        if fork.refused:
+            break
+        offered.append((question, fork.tokens))
+    assert offered
+    assert "With the longest summary" in fork.refused
+    question, tokens = offered[-1]
+    desk.workspace.ask(c, question, overflow="fork")
+    moved = desk.until(TurnMoved, TurnError)
+    assert isinstance(moved, TurnMoved), moved.error.why
+    assert desk.answer(moved.target.id, moved.question).report.tokens.prompt <= tokens
+
+
 @pytest.mark.parametrize("way", ["recompute", "shift", "fork", "larger"])
 def test_a_question_that_fits_is_answered_whatever_way_was_named(desk: Desk, way: OverflowWay) -> None:
     c = desk.workspace.chats.new(f"Short, {way}").id

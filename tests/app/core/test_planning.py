@@ -18,7 +18,7 @@ from app.core.records import Mode
 from app.core.segments import PromptFormat
 from app.core.settings import Settings
 from assets import sample_pdf
-from engine.messages import ModelLoaded
+from engine.messages import ModelLoaded, Sampling
 from rag import Library
 from rag.types import DocumentId
 
@@ -124,6 +124,12 @@ def test_overflow_is_told_before_anything_is_sent(desk: Desk) -> None:
         check_fits(plan)
     assert "pagekeep-sample.pdf" in what_would_drop(plan)
     assert "passages" in caught.value.next.lower()
+
+
+def test_no_more_is_kept_for_an_answer_than_it_may_have(desk: Desk) -> None:
+    desk.settings = replace(desk.settings, sampling=Sampling(max_tokens=10))
+    plan = desk.plan(TRASH, context=1024, mode="whole")
+    assert plan.over_by == plan.total + 10 - 1024
 
 
 def test_a_larger_memory_budget_is_advised_only_where_the_model_has_room(desk: Desk) -> None:

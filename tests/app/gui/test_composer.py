@@ -87,10 +87,15 @@ def test_price_says_what_a_question_costs() -> None:
 
 
 def test_overflow_is_shown_with_what_would_drop(composer: Composer) -> None:
-    composer.show_price(price(overflow=True, over_by=512, what_would_drop="The last 3 pages do not fit."))
+    full = price(overflow=True, total=8_640, reserve=64, over_by=512, what_would_drop="The last 3 pages do not fit.")
+    composer.show_price(full)
     shown = composer.meter._warning
     assert shown.isVisibleTo(composer)
-    assert shown.text() == "Too long for the context by 512 tokens. The last 3 pages do not fit."
+    assert shown.text() == (
+        "8,640 tokens with this question and 64 kept for the answer are 512 more than the context of 8,192. "
+        "The last 3 pages do not fit."
+    )
+    assert price_words(full, True).endswith("8,640 + 64 for the answer, of 8,192"), "the sum is that of the warning"
     composer.show_price(price())
     assert not shown.isVisibleTo(composer)
 

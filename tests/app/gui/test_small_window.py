@@ -12,6 +12,7 @@ from app.chat.meter import Meter
 from app.chat.panel import ChatPanel
 from app.chat.transcript import Transcript
 from app.chat.words import report_line, shown_title
+from app.core.errors import Overrun
 from app.core.events import TurnDone
 from app.core.records import Conversation, Message, MessageId, PhaseTimes, Price, TokenReport, TurnReport
 from app.frame.status import StatusBar
@@ -87,11 +88,15 @@ def test_ways_out_of_a_full_conversation_are_whole_in_a_narrow_column(qtbot: QtB
     panel.show_empty(False)
     panel.show()
     names = ("recompute", "shift", "fork", "larger")
-    panel.show_ways(30, [OverflowOption(name, (0, 90), 3, 300, 200, 2.0, True, "", 4096) for name in names], True)
+    ways = [OverflowOption(name, (0, 90), 3, 300, 200, 2.0, True, "", 4096) for name in names]
+    panel.show_ways(Overrun(8000, 64, 8034), ways, True)
     qtbot.wait(50)
     card = panel._ways
     texts = [text for text in card.findChildren(QLabel) if text.text()]
-    assert len(texts) == 5
+    assert len(texts) == 6
+    assert texts[1].text() == (
+        "8,000 tokens with this question and 64 kept for the answer are 30 more than the context of 8,034."
+    )
     assert all(text.height() >= text.heightForWidth(text.width()) for text in texts)
     assert all(made.width() >= made.sizeHint().width() for made in card.buttons.values())
     assert card.parentWidget().height() > 200

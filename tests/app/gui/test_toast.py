@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.overflow import OverflowCard
 from app.chat.panel import ChatPanel
-from app.core.errors import UserError
+from app.core.errors import Overrun, UserError
 from app.services import Services
 from app.widgets.cards import ErrorCard
 from app.widgets.theme import Theme
@@ -67,7 +67,7 @@ def test_toasts_stay_above_cards(qtbot: QtBot, services: Services) -> None:
     panel.show()
     toasts.stay_above(panel.foot)
     panel.show_error(UserError("The answer failed.", "The disk is full.", "Make room."))
-    panel.show_ways(100, [OverflowOption("recompute", (0, 10), 1, 100, 90, 3.0, True)], True)
+    panel.show_ways(Overrun(8192, 64, 8192), [OverflowOption("recompute", (0, 10), 1, 100, 90, 3.0, True)], True)
     toasts.say("Something happened.")
     qtbot.wait(20)
     cards = panel.findChildren(ErrorCard) + panel.findChildren(OverflowCard)
