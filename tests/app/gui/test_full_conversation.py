@@ -55,15 +55,15 @@ def messages(driver: Driver):
 
 def test_old_turns_leave_only_when_the_reader_says_so_and_come_back(driver: Driver) -> None:
     window = driver.window
-    asked(driver, *(f"{number}. {LONG}" for number in range(4)))
+    asked(driver, *(f"{number}. {LONG}" for number in range(5)))
     offered = card(driver, LONG)
     assert not window.chat.composer._button.isEnabled()
     able = [way for way, made in offered.buttons.items() if made.isEnabled()]
     assert able == ["recompute", "shift", "fork", "larger"]
-    assert len(messages(driver)) == 8
+    assert len(messages(driver)) == 10
     offered.buttons["recompute"].click()
     here = window.controller.on_screen
-    driver.until(lambda: len(driver.answered(here)) == 5, "no answer", 30)
+    driver.until(lambda: len(driver.answered(here)) == 6, "no answer", 30)
     transcript = window.chat.transcript
     driver.until(lambda: not transcript._left.isHidden(), "what left is not marked", 5)
     left = [view.message.in_context for view in transcript._views]
@@ -78,7 +78,7 @@ def test_old_turns_leave_only_when_the_reader_says_so_and_come_back(driver: Driv
 
 def test_a_fork_with_a_summary_goes_on_there(driver: Driver) -> None:
     window, before = driver.window, driver.window.controller.on_screen
-    asked(driver, *(f"{number}. {LONG}" for number in range(4)))
+    asked(driver, *(f"{number}. {LONG}" for number in range(5)))
     card(driver, "And the sea? " + LONG).buttons["fork"].click()
     driver.until(lambda: window.controller.on_screen != before, "no new conversation", 60)
     driver.until(lambda: driver.answered(window.controller.on_screen), "no answer", 60)
@@ -86,7 +86,7 @@ def test_a_fork_with_a_summary_goes_on_there(driver: Driver) -> None:
     assert "before" in first.text
     assert summary.text
     assert question.text.startswith("And the sea?")
-    assert len(driver.desktop.workspace.conversations.messages(before)) == 8
+    assert len(driver.desktop.workspace.conversations.messages(before)) == 10
 
 
 def menu_of(driver: Driver, place: int) -> dict[str, object]:
