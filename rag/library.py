@@ -247,7 +247,7 @@ class Library(Collections):
         documents: Sequence[DocumentId] | None = None,
         top: int = 10,
         vectors: VectorUse = "wait",
-        pages: Mapping[DocumentId, range] | None = None,
+        pages: Mapping[DocumentId, Sequence[int]] | None = None,
     ) -> list[Hit]:
         """The passages that answer the question best, one per page, best first.
 

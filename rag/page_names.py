@@ -22,15 +22,16 @@ SPAN = re.compile(
 )
 
 
-def named_pages(question: str, labels: Sequence[str]) -> range | None:
-    """The smallest range of file pages (from 0) with all that a question names by their printed labels, as "page 35",
-    "pages 10 to 20", "page 3 and page 7"; a number that is no label counts as a file page from 1."""
+def named_pages(question: str, labels: Sequence[str]) -> list[range] | None:
+    """The file pages (from 0) that a question names by their printed labels, as "page 35", "pages 10 to 20 and 35", in
+    their order, with those that touch joined; a number that is no label counts as a file page from 1. None where it
+    names none, or one by a number that is not there."""
     spans = [span for match in PAGES.finditer(question) for span in SPAN.finditer(match[0])]
     found = [(span["first"], _range(span["first"], span["last"], labels)) for span in spans]
     ranges = [pages for _, pages in found if pages is not None]
     if not ranges or any(pages is None and first.isdigit() for first, pages in found):
         return None
-    return range(min(pages.start for pages in ranges), max(pages.stop for pages in ranges))
+    return _joined(ranges)
 
 
 def listed_pages(text: str, labels: Sequence[str]) -> list[range] | None:
@@ -38,13 +39,17 @@ def listed_pages(text: str, labels: Sequence[str]) -> list[range] | None:
     any part of it is not a page or two with a dash between them, or is not there."""
     text = re.sub(r"^pages?\s+", "", text.strip(), flags=re.IGNORECASE)
     ranges = [_part(part, labels) for part in re.split(r"\s*(?:[,;&]|\band\b)\s*", text)]
+    return None if None in ranges else _joined([one for one in ranges if one is not None])
+
+
+def _joined(ranges: Sequence[range]) -> list[range]:
     joined: list[range] = []
-    for pages in sorted((one for one in ranges if one is not None), key=lambda one: one.start):
+    for pages in sorted(ranges, key=lambda one: one.start):
         if joined and pages.start <= joined[-1].stop:
             joined[-1] = range(joined[-1].start, max(joined[-1].stop, pages.stop))
         else:
             joined.append(pages)
-    return None if None in ranges else joined
+    return joined
 
 
 def missing_page(question: str, labels: Sequence[str]) -> str | None:

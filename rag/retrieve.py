@@ -66,7 +66,7 @@ def search(
     query: str,
     documents: Sequence[Document],
     top: int,
-    pages: Mapping[DocumentId, range] | None = None,
+    pages: Mapping[DocumentId, Sequence[int]] | None = None,
 ) -> list[Hit]:
     """Hits over the given documents, one per page, best first; their page labels are left empty.
 

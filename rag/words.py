@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from rag.expressions import part_expression, telling_terms
 from rag.index.database import Database
@@ -13,15 +14,17 @@ from rag.types import Document, DocumentId
 PageKey = tuple[int, int]  # document, page
 Scores = Mapping[PageKey, float]
 
+LAST_PAGE = 1 << 30  # no document has it
 FOUND_ROWS = 1000  # taken from a full-text index
 
 
 @dataclass(frozen=True)
 class Searched:
-    """The documents that are searched, and what pages of them. `pages`: none for a document that is searched whole."""
+    """The documents that are searched, and what pages of them. `pages`: ascending; none for a document that is searched
+    whole."""
 
     documents: tuple[Document, ...]
-    pages: Mapping[DocumentId, range]
+    pages: Mapping[DocumentId, Sequence[int]]
 
     @property
     def condition(self) -> str:
@@ -29,9 +32,9 @@ class Searched:
 
     def values(self) -> tuple[str, ...]:
         """For the parameters of `condition`."""
-        ranges = [(int(d), pages.start, pages.stop - 1) for d, pages in self.pages.items()]
+        outside = [(int(d), first, last) for d, pages in self.pages.items() for first, last in _outside(pages)]
         chosen = json.dumps([int(document.id) for document in self.documents])
-        return (chosen, json.dumps(ranges)) if ranges else (chosen,)
+        return (chosen, json.dumps(outside)) if self.pages else (chosen,)
 
     def has(self, key: PageKey) -> bool:
         pages = self.pages.get(DocumentId(key[0]))
@@ -48,9 +51,16 @@ class Searched:
 IN_DOCUMENTS = " document_id IN (SELECT value FROM json_each(?))"
 IN_PAGES = (
     " AND NOT EXISTS (SELECT 1 FROM json_each(?) AS part"
-    " WHERE json_extract(part.value, '$[0]') = document_id AND page_index NOT BETWEEN"
+    " WHERE json_extract(part.value, '$[0]') = document_id AND page_index BETWEEN"
     " json_extract(part.value, '$[1]') AND json_extract(part.value, '$[2]'))"
 )
+
+
+def _outside(pages: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges of the other pages, both ends included."""
+    for before, after in pairwise((-1, *pages, LAST_PAGE)):
+        if after - before > 1:
+            yield before + 1, after - 1
 
 
 @dataclass(frozen=True)

@@ -104,11 +104,25 @@ def _report(options: Namespace, console: Console, session: Session) -> None:
 
 def _ocr(options: Namespace, console: Console, session: Session) -> None:
     """Reads a document's scanned pages; from then on they are searched and cited like the others."""
-
-    document = session.workspace.library.recognise(session.document(options.file).id, None, session.show_import)
+    document = session.document(options.file)
+    pages = _scanned(session, document, options.pages) if options.pages else None
+    document = session.workspace.library.recognise(document.id, pages, session.show_import)
     console.clear()
     console.result({"documents": [document_json(document)]})
     _print(console, [document])
+
+
+def _scanned(session: Session, document: Document, pages: str) -> list[int]:
+    """Those of the pages that cannot be read as they are."""
+    wanted = session.workspace.scopes.by_pages(int(document.id), pages)
+    found = [page for page in wanted.pages if page in document.unreadable_pages]
+    if not found:
+        raise UserError(
+            "There is nothing to recognise.",
+            f"{wanted.label[:1].upper()}{wanted.label[1:]} of {document.name} can be read already.",
+            "'pagekeep index report FILE' shows what each page is.",
+        )
+    return found
 
 
 def _words(options: Namespace, console: Console, session: Session) -> None:

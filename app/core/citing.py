@@ -133,7 +133,7 @@ def with_coverage(
     question: Message,
     answer: Message,
     documents: Sequence[Document],
-    pages: Mapping[DocumentId, range],
+    pages: Mapping[DocumentId, Sequence[int]],
     labels: Callable[[int], Sequence[str]],
 ) -> TurnReport:
     """Tells how much was read where the answer may miss something: it found nothing, or it was to be about all.
@@ -162,16 +162,19 @@ def with_coverage(
     return replace(report, coverage=told, unread=unread, read=read_pages)
 
 
-def _read(document: Document, use: PageUse | None, inside: range, labels: Callable[[int], Sequence[str]]) -> PagesRead:
+def _read(
+    document: Document, use: PageUse | None, inside: Sequence[int], labels: Callable[[int], Sequence[str]]
+) -> PagesRead:
     read = tuple(sorted(page for page in (use.pages if use else ()) if page in inside))
     printed = page_ranges(read, labels(int(document.id))) if read else ""
     return PagesRead(int(document.id), document.name, read, printed)
 
 
-def _covered(document: Document, use: PageUse | None, inside: range) -> Coverage:
-    """Counted from the first page that the question was about."""
-    read = tuple(page - inside.start for page in (use.pages if use else ()) if page in inside)
-    unreadable = tuple(page - inside.start for page in document.unreadable_pages if page in inside)
+def _covered(document: Document, use: PageUse | None, inside: Sequence[int]) -> Coverage:
+    """Counted among the pages that the question was about."""
+    places = {page: place for place, page in enumerate(inside)}
+    read = tuple(places[page] for page in (use.pages if use else ()) if page in places)
+    unreadable = tuple(places[page] for page in document.unreadable_pages if page in places)
     return Coverage(document.id, document.name, len(inside), read, unreadable)
 
 

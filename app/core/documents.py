@@ -75,7 +75,7 @@ class DocumentTexts:
     def characters(self, document: int) -> int:
         return self.document(document).characters
 
-    def about_tokens(self, documents: Sequence[int], pages: Mapping[DocumentId, range]) -> int:
+    def about_tokens(self, documents: Sequence[int], pages: Mapping[DocumentId, Sequence[int]]) -> int:
         """About what reading them takes, `pages` where not all of one: counting is too slow for a price."""
         characters = 0
         for known in map(self.document, documents):

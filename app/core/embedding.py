@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,7 +80,12 @@ class Shelves:
             raise no_embedder(chosen)
 
     def search(
-        self, query: str, documents: list[DocumentId], top: int, *, pages: Mapping[DocumentId, range] | None = None
+        self,
+        query: str,
+        documents: list[DocumentId],
+        top: int,
+        *,
+        pages: Mapping[DocumentId, Sequence[int]] | None = None,
     ) -> list[Hit]:
         """The best passages, then those right before and after them."""
         from rag.context import with_neighbours
@@ -88,7 +93,7 @@ class Shelves:
         return with_neighbours(self.found(query, documents, top, pages), self.library())
 
     def found(
-        self, query: str, documents: list[DocumentId], top: int, pages: Mapping[DocumentId, range] | None = None
+        self, query: str, documents: list[DocumentId], top: int, pages: Mapping[DocumentId, Sequence[int]] | None = None
     ) -> list[Hit]:
         """The best passages. `pages`: of a document, where not all of them are searched."""
         library = self.library()

@@ -5,7 +5,9 @@ Pages are indices from 0, ranges are PDFium character indices; page labels are w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 Use = Literal["new", "known", "no room"]
@@ -26,7 +28,7 @@ class Scope:
     Attributes:
         label: in words for the reader, as "pages 10–20" or a chapter's title.
         document_id: None: all of `collection`.
-        first, last: pages, both included; `last` -1: to the end.
+        first, last: pages, both included; `last` -1: all of it. `more`: further ranges behind these.
         char_start, char_count: a selection on page `first`; no selection when the count is 0.
         collection: name of a collection whose documents are searched.
     """
@@ -38,6 +40,17 @@ class Scope:
     char_start: int = 0
     char_count: int = 0
     collection: str = ""
+    more: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def pages(self) -> Sequence[int]:
+        """Ascending."""
+        ranges = [range(first, last + 1) for first, last in ((self.first, self.last), *self.more)]
+        return tuple(chain.from_iterable(ranges)) if self.more else ranges[0]
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Scope:
+        return Scope(**{**data, "more": tuple((first, last) for first, last in data.get("more", ()))})
 
     @property
     def is_selection(self) -> bool:

@@ -39,7 +39,7 @@ class Search(Protocol):
     """`Library.search` or `Shelves.search`."""
 
     def __call__(
-        self, query: str, documents: list[DocumentId], top: int, *, pages: Mapping[DocumentId, range]
+        self, query: str, documents: list[DocumentId], top: int, *, pages: Mapping[DocumentId, Sequence[int]]
     ) -> Sequence[Hit]: ...
 
 

@@ -34,7 +34,7 @@ def conversation_from_row(row: dict[str, Any], documents: tuple[AttachedDocument
         draft=row["draft"],
         title_fixed=bool(row["title_fixed"]),
         documents=documents,
-        scope=Scope(**json.loads(row["scope"])) if row["scope"] else None,
+        scope=Scope.from_json(json.loads(row["scope"])) if row["scope"] else None,
         date=Date.fromisoformat(row["date"]) if row["date"] else None,
     )
 

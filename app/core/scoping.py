@@ -21,7 +21,7 @@ class Searched:
     """Documents and pages that a look-up covers. `from_words`: the question itself named them."""
 
     documents: tuple[int, ...]
-    pages: Mapping[DocumentId, range] = field(default_factory=dict)
+    pages: Mapping[DocumentId, Sequence[int]] = field(default_factory=dict)
     label: str = ""
     from_words: bool = False
     selection: Scope | None = None
@@ -64,7 +64,7 @@ class Scopes:
         return self._library().chapters(DocumentId(document))
 
     def by_pages(self, document: int, text: str) -> Scope:
-        """Printed labels as "10-20" or "iv". Raises UserError, also for pages that are not one range."""
+        """Printed labels as "iv", "10-20" or "3-7, 12". Raises UserError."""
         labels = self.labels(document)
         found = listed_pages(text, labels)
         if not found:
@@ -72,16 +72,9 @@ class Scopes:
             raise UserError(
                 f"There are no pages “{text}” in this document.",
                 f"Its pages are {first} to {last}.",
-                "Give one page, or the first and the last with a dash between them, as 10-20.",
+                "Give pages, and ranges with a dash between the first and the last, as 3-7, 12.",
             )
-        if len(found) > 1:
-            between = f"{labels[found[0].start]}-{labels[found[-1].stop - 1]}"
-            raise UserError(
-                f"Pages “{text}” are {len(found)} ranges.",
-                "A search looks into one range of pages.",
-                f"Give {between} for all between them too, or ask once for each range.",
-            )
-        return _pages_scope(document, found[0], labels)
+        return _pages_scope(document, found, labels)
 
     def by_chapter(self, document: int, name: str) -> Scope:
         """By number ("3", "3.1") or by title, or a part of it. Raises UserError."""
@@ -114,8 +107,8 @@ class Scopes:
         document = DocumentId(scope.document_id)
         if scope.last < 0:
             return Searched((scope.document_id,), {}, scope.label)
-        pages = {document: range(scope.first, scope.last + 1)}
-        return Searched((scope.document_id,), pages, scope.label, selection=scope if scope.is_selection else None)
+        selection = scope if scope.is_selection else None
+        return Searched((scope.document_id,), {document: scope.pages}, scope.label, selection=selection)
 
     def _named(self, question: str, documents: Sequence[int]) -> Searched | None:
         """Pages or a chapter that the question names, when exactly one of the documents has them."""
@@ -123,7 +116,7 @@ class Scopes:
         if len(found) != 1 or found[0].document_id is None:
             return None
         scope = found[0]
-        pages = {DocumentId(found[0].document_id): range(scope.first, scope.last + 1)}
+        pages = {DocumentId(found[0].document_id): scope.pages}
         return Searched((found[0].document_id,), pages, scope.label, from_words=True)
 
     def _named_in(self, question: str, document: int) -> Scope | None:
@@ -143,7 +136,8 @@ def chapter_scope(document: int, chapter: Chapter) -> Scope:
     return Scope(chapter.title, document, chapter.first, chapter.last)
 
 
-def _pages_scope(document: int, pages: range, labels: Sequence[str]) -> Scope:
-    first, last = labels[pages[0]], labels[pages[-1]]
-    label = f"page {first}" if len(pages) == 1 else f"pages {first}–{last}"
-    return Scope(label, document, pages[0], pages[-1])
+def _pages_scope(document: int, ranges: Sequence[range], labels: Sequence[str]) -> Scope:
+    first, *more = ((pages[0], pages[-1]) for pages in ranges)
+    names = [labels[a] if a == b else f"{labels[a]}–{labels[b]}" for a, b in (first, *more)]
+    label = f"{'page' if sum(map(len, ranges)) == 1 else 'pages'} {', '.join(names)}"
+    return Scope(label, document, *first, more=tuple(more))

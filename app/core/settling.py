@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,7 @@ def settled(
     return services.store().finish_answer(answer, citations, report)
 
 
-def _searched(services: TurnServices, request: Request) -> tuple[list[Document], Mapping[DocumentId, range]]:
+def _searched(services: TurnServices, request: Request) -> tuple[list[Document], Mapping[DocumentId, Sequence[int]]]:
     """What the question was about: documents that can be read, and pages where it was not all of one."""
     planner, conversation = services.planner, services.store().get(request.answer.conversation)
     readable = [document for document in conversation.document_ids if planner.texts.readable(document)]

@@ -1,6 +1,8 @@
 """Where questions look: chapters, pages, selections and collections of a real document."""
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -57,15 +59,25 @@ def test_pages_that_are_not_there_are_told_with_those_that_are(library: Library,
     assert labels[-1] in told.value.why
 
 
-def test_several_ranges_are_refused_and_not_cut_to_the_first(library: Library, document: int) -> None:
+def test_several_ranges_are_one_scope(library: Library, document: int) -> None:
     scopes = Scopes(lambda: library)
-    with pytest.raises(UserError, match="2 ranges") as told:
-        scopes.by_pages(document, "i-ii,5-6")
-    assert "i-6" in told.value.next
-    assert (scopes.by_pages(document, "1,2").first, scopes.by_pages(document, "1,2").last) == (3, 4)
+    scope = scopes.by_pages(document, "5-6, i-ii")
+    assert (scope.label, list(scope.pages)) == ("pages i–ii, 5–6", [0, 1, 7, 8])
+    assert Scope.from_json(json.loads(json.dumps(asdict(scope)))) == scope
+    assert (scopes.by_pages(document, "1,2").pages, scopes.by_pages(document, "2").label) == (range(3, 5), "page 2")
+    asked = scopes.of(None, "What is said on pages i-ii and 5?", [document])
+    assert (asked.label, list(asked.pages.values()), asked.from_words) == ("pages i–ii, 5", [(0, 1, 7)], True)
     for wrong in ("3-", "1 2", "1.2"):
         with pytest.raises(UserError, match="no pages"):
             scopes.by_pages(document, wrong)
+
+
+def test_only_the_pages_of_the_ranges_are_found(library: Library, document: int) -> None:
+    scope = Scopes(lambda: library).by_pages(document, "1, 5-6")
+    hits = library.search("the", [DocumentId(document)], 50, vectors="never", pages={DocumentId(document): scope.pages})
+    found = {part.page_index for hit in hits for part in hit.passage.ranges}
+    assert {3, 7, 8} & found
+    assert found <= {3, 7, 8}
 
 
 def test_a_selection_takes_the_passages_it_touches(library: Library, document: int) -> None:
