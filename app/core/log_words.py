@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
+from app.core.explain import reason_words
+from app.core.records import ComputedSpan
+
 _APART = frozenset({"at", "operation", "conversation", "process", "level", "source"})
+_REUSE = frozenset({"tokens", "memory", "disk", "reason"})
+_SAVE = frozenset({"tokens", "bytes", "state_bytes"})
 
 
 def log_words(entry: dict[str, Any]) -> str:
-    """`reuse  18,246 tokens, memory 0, disk 18,204, 84.1 MB read, 38.2 ms`; who and when are left out."""
-    if entry["operation"] == "notice":  # sentences
-        return f"notice    {' '.join(str(entry[key]) for key in ('what', 'why', 'next') if entry.get(key))}"
-    rest = [_pair(key, value) for key, value in entry.items() if key not in _APART and value != ""]
-    return f"{entry['operation']:<9} {', '.join(rest)}".rstrip()
+    """`reuse     1,100 of 1,200 tokens (0 memory, 1,100 disk), 84.1 MB read, 38.2 ms, the rest is new`; who and when
+    are left out."""
+    return (
+        f"{entry['operation'].replace('_', ' '):<9} {', '.join(_WORDS.get(entry['operation'], _pairs)(entry))}".rstrip()
+    )
 
 
 def log_time(entry: dict[str, Any], seconds: bool = True) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S" if seconds else "%H:%M:%S", time.localtime(entry["at"]))
+
+
+def _notice(entry: dict[str, Any]) -> list[str]:
+    return [" ".join(str(entry[key]) for key in ("what", "why", "next") if entry.get(key))]
+
+
+def _reuse(entry: dict[str, Any]) -> list[str]:
+    """`tokens`: of the whole prompt."""
+    memory, disk = entry.get("memory", 0), entry.get("disk", 0)
+    found = f"{memory + disk:,} of {entry.get('tokens', 0):,} tokens ({memory:,} memory, {disk:,} disk)"
+    reason = entry.get("reason")
+    return [found, *_pairs(entry, _REUSE), *([_rest(str(reason))] if reason else [])]
+
+
+def _rest(reason: str) -> str:
+    if reason == "new":
+        return "the rest is new"
+    if reason == "last sampled":
+        return "then the token sampled last"
+    return f"the rest: {reason_words(ComputedSpan(0, 0, reason, 0.0))}"
+
+
+def _save(entry: dict[str, Any]) -> list[str]:
+    """`bytes`: what was not written yet; the rest is, page by page, as soon as it is computed."""
+    size = [f"{entry['state_bytes'] / 1e6:,.1f} MB"] if "state_bytes" in entry else []
+    now = f"{entry.get('bytes', 0) / 1e6:,.1f} MB {'of it ' if size else ''}written now"
+    return [f"{entry.get('tokens', 0):,} tokens", *size, now, *_pairs(entry, _SAVE)]
+
+
+def _pairs(entry: dict[str, Any], apart: frozenset[str] = frozenset()) -> list[str]:
+    return [_pair(key, value) for key, value in entry.items() if key not in _APART | apart and value != ""]
 
 
 def _pair(key: str, value: object) -> str:
@@ -26,8 +63,11 @@ def _pair(key: str, value: object) -> str:
         return f"{value / 1e6:,.1f} MB{' read' if key == 'bytes_read' else ''}"
     if key == "milliseconds" and isinstance(value, int | float):
         return f"{value:,.1f} ms"
-    if key == "tokens" and isinstance(value, int):
-        return f"{value:,} tokens"
+    if key in ("tokens", "messages") and isinstance(value, int):
+        return f"{value:,} {key[:-1] if value == 1 else key}"
     if isinstance(value, bool):
         return name if value else f"not {name}"
     return f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}"
+
+
+_WORDS: dict[str, Callable[[dict[str, Any]], list[str]]] = {"notice": _notice, "reuse": _reuse, "save": _save}

@@ -17,6 +17,7 @@ from app.core.exchanges import spoken
 from app.core.gate import ModelGate
 from app.core.prompt import history
 from app.core.records import Conversation, Message, MessageId
+from app.core.revision_log import Note
 from engine.messages import ConversationId, TurnId
 
 if TYPE_CHECKING:
@@ -51,11 +52,13 @@ class Revisions:
         gate: ModelGate,
         engine: Callable[[], EngineClient],
         running: Callable[[], dict[ConversationId, TurnId]],
+        log: Note,
     ) -> None:
         self._store = store
         self._gate = gate
         self._engine = engine
         self._running = running
+        self._log = log
 
     def fork_at(self, conversation: ConversationId, message: MessageId, title: str = "") -> Conversation:
         """A copy that ends with that message; it shares all KV pages up to there."""
@@ -76,8 +79,7 @@ class Revisions:
                 raise UserError("Nothing comes after this message.", "It is the last one.", "Choose an earlier one.")
             kept = history(m for m in messages[: place + 1] if m.in_context)
             moment = self._store().cuts.set_aside(conversation, [m.id for m in gone], len(kept), self._page_tokens())
-        tokens = len(history(m for m in gone if m.in_context))
-        return Revised(conversation, len(gone), tokens, aside=moment)
+        return self._noted("trim", Revised(conversation, len(gone), _tokens(gone), aside=moment))
 
     def bring_back(self, revised: Revised) -> None:
         """Undoes `trim` or `remove_turn`; what was asked since a trim goes aside for it."""
@@ -86,6 +88,7 @@ class Revisions:
                 self._store().cuts.take_back_aside(revised.conversation, revised.aside, self._page_tokens())
             if revised.cut is not None:
                 self._store().cuts.take_back_cut(revised.cut)
+        self._log("undo", revised.conversation)
 
     def bring_back_turns(self, conversation: ConversationId, message: MessageId | None = None) -> None:
         """The turns that left the context together with that message are in it again; None: those that left last.
@@ -95,19 +98,24 @@ class Revisions:
             if cut is None:
                 raise UserError("The turn is in the context.", "It has come back already.", "Nothing has to be done.")
             self._store().cuts.take_back_cut(cut)
+        self._log("undo", conversation)
 
     def undo_last(self, conversation: ConversationId) -> int:
         """Takes back the last removal, edit or other answer. What was asked in its place goes aside, `redo_last` brings
         it back; returns how many messages that are."""
         with self._at_rest(conversation):
-            return self._store().cuts.take_back_last(conversation, self._page_tokens())
+            gone = self._store().cuts.take_back_last(conversation, self._page_tokens())
+        self._log("undo", conversation, set_aside=gone or None)
+        return gone
 
     def redo_last(self, conversation: ConversationId) -> int:
         """Does again what the last undo took back, in place of what stands there now, as long as nothing else was
         changed since; returns how many messages go aside for it."""
         with self._at_rest(conversation):
             movable = self._has_model() and not self._engine().shift_refused()
-            return self._store().cuts.redo(conversation, self._page_tokens(), movable)
+            gone = self._store().cuts.redo(conversation, self._page_tokens(), movable)
+        self._log("redo", conversation, set_aside=gone or None)
+        return gone
 
     def remove_turn(self, conversation: ConversationId, message: MessageId, way: HowMoved = "recompute") -> Revised:
         """Takes the turn of that message, question and answer, out of the context. The last turn is removed for good.
@@ -124,18 +132,22 @@ class Revisions:
                 raise UserError("The turn is not in the context.", "It has left it already.", "It stays readable here.")
             following = [m for m in inside[inside.index(question) + 1 :] if m.role == "user"]
             if not following:
-                return self._remove_last(conversation, messages, question)
+                return self._noted("take_out", self._remove_last(conversation, messages, question))
             if way == "shift" and (refused := self._engine().shift_refused()):
                 raise UserError("What follows cannot be moved up.", refused, "Let it be computed again.")
             number = self._store().cuts.apply(conversation, Cut(question.id, following[0].id, way), self._page_tokens())
-        return self._price(conversation, inside, question, following[0], way, number)
+        return self._noted("take_out", self._price(conversation, inside, question, following[0], way, number), way)
 
     # --- within -------------------------------------------------------------------------------------
+    def _noted(self, operation: str, done: Revised, way: str | None = None) -> Revised:
+        self._log(operation, done.conversation, messages=done.messages, tokens=done.tokens, way=way)
+        return done
+
     def _remove_last(self, conversation: ConversationId, messages: Sequence[Message], question: Message) -> Revised:
         place = _place(messages, question.id)
         gone, kept = messages[place:], history(m for m in messages[:place] if m.in_context)
         moment = self._store().cuts.set_aside(conversation, [m.id for m in gone], len(kept), self._page_tokens())
-        return Revised(conversation, len(gone), len(history(m for m in gone if m.in_context)), aside=moment)
+        return Revised(conversation, len(gone), _tokens(gone), aside=moment)
 
     def _price(
         self,
@@ -174,6 +186,11 @@ class Revisions:
     def _page_tokens(self) -> int:
         """Of the loaded model; without one no moved state can be kept, whatever is said here."""
         return self._gate.current().page_tokens if self._has_model() else 1
+
+
+def _tokens(gone: Sequence[Message]) -> int:
+    """That leave the context with them."""
+    return len(history(m for m in gone if m.in_context))
 
 
 def _place(messages: Sequence[Message], wanted: MessageId) -> int:

@@ -34,6 +34,7 @@ from app.core.pricing import price_of
 from app.core.read_ahead import ReadAhead, ReadAheadServices
 from app.core.records import MessageId, Price
 from app.core.reloads import Reloads
+from app.core.revision_log import revision_log
 from app.core.revisions import Revisions
 from app.core.scoping import Scopes
 from app.core.searches import found_passages
@@ -111,8 +112,8 @@ class Workspace:
         self._turns = Turns(self._services())
         self.ahead = ReadAhead(self._ahead_services())
         self.reloads = Reloads(self._host, self._stored_settings, self._turns, self.load_model)
-        gate = self._host.gate
-        self.revisions = Revisions(store, gate, lambda: self.engine, self._turns.running)
+        log = revision_log(paths.kv, lambda: self.settings)
+        self.revisions = Revisions(store, self._host.gate, lambda: self.engine, self._turns.running, log)
         self.states = States(self._host, store, self._histories, paths.kv)
         self.chats = Chats(self._host, store, self._turns, self.revisions, paths.kv, self._dropping, self._emit)
         self.documents = DocumentActions(

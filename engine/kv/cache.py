@@ -139,12 +139,8 @@ class KvCache:
     # --- conversations ---
 
     def save(self, conversation: str, sequence: Sequence) -> int:
-        """Makes the sequence the conversation's state; queues what is not on disk. Returns the bytes queued
-        by this call.
-
-        Sealed pages were queued when they were sealed; this adds those that failed, and the tail with the
-        head.
-        """
+        """Makes the sequence the conversation's state; queues what is not on disk: sealed pages that failed when they
+        were sealed, the tail with the head. Returns the bytes queued by this call."""
         self.poll()
         self._refresh()  # what was evicted by another process has to be written again
         queued = sum(self._writing.write(page, conversation) for page in sequence.pages) + self.anchor(sequence)
@@ -157,7 +153,10 @@ class KvCache:
         self.tree.touch(*sequence.pages)
         sequence.bytes_queued += queued
         kept = False if self.disk and self.disk.refused() else None
-        self.log.add("info", "save", conversation=conversation, tokens=sequence.num_tokens, bytes=queued, on_disk=kept)
+        self.log.add(
+            "info", "save", conversation=conversation, tokens=sequence.num_tokens, bytes=queued, on_disk=kept,
+            state_bytes=sequence.num_tokens * self.layout.bytes_per_token,
+        )  # fmt: skip
         return queued
 
     def anchor(self, sequence: Sequence) -> int:

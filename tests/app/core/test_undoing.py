@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from app.core.conversations import ConversationStore
 from app.core.cuts import Cut
 from app.core.errors import UserError
 from app.core.gate import ModelGate
+from app.core.log_words import log_words
 from app.core.records import Message, MessageId
+from app.core.revision_log import revision_log
 from app.core.revisions import Revisions
+from app.core.settings import Settings
 from engine.client import EngineClient
+from engine.kv.log import read_log
 from engine.messages import Tokens
 
 
 class Talk:
     """A conversation of three turns. What a test calls an edit is what `TurnWork.edit` stores."""
 
-    def __init__(self, store: ConversationStore) -> None:
+    def __init__(self, store: ConversationStore, kv: Path) -> None:
         self.store, self.id = store, store.create().id
         for text in ("one", "two", "three"):
             self.ask(text)
         engine = EngineClient(lambda event: None)  # without a model
-        self.revisions = Revisions(lambda: store, ModelGate(lambda: None), lambda: engine, dict)
+        self.revisions = Revisions(
+            lambda: store, ModelGate(lambda: None), lambda: engine, dict, revision_log(kv, Settings)
+        )
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -50,8 +58,8 @@ class Talk:
 
 
 @pytest.fixture
-def talk(store: ConversationStore) -> Talk:
-    return Talk(store)
+def talk(store: ConversationStore, tmp_path: Path) -> Talk:
+    return Talk(store, tmp_path)
 
 
 def test_a_turn_comes_back_and_a_later_edit_stays(talk: Talk) -> None:
@@ -168,3 +176,16 @@ def test_a_removal_that_moved_state_is_redone_the_same_way_where_that_can_be(tal
     talk.revisions.redo_last(talk.id)  # no model is there to move anything
     assert not talk.store.cuts.moved(talk.id).shifts
     assert talk.texts() == ["(one)", "two", "three"]
+
+
+def test_what_was_done_is_in_the_log_of_the_kept_state(talk: Talk, tmp_path: Path) -> None:
+    talk.revisions.trim(talk.id, talk.messages[3].id)
+    talk.remove(0)
+    talk.revisions.undo_last(talk.id)
+    talk.revisions.redo_last(talk.id)
+    entries = read_log(tmp_path, 10, "info", talk.id)
+    assert [entry["operation"] for entry in entries] == ["trim", "take_out", "undo", "redo"]
+    assert [(entry["messages"], entry["tokens"]) for entry in entries[:2]] == [(2, 20), (2, 20)]
+    assert log_words(entries[0]) == "trim      2 messages, 20 tokens"
+    assert log_words(entries[1]) == "take out  2 messages, 20 tokens, way recompute"
+    assert log_words(entries[2]) == "undo"

@@ -240,7 +240,12 @@ def test_the_account_of_memory_and_the_checks() -> None:
 
 def test_the_log_in_words() -> None:
     entry = {"at": 0, "operation": "reuse", "level": "info", "tokens": 1200, "disk": 1100, "bytes_read": 84_100_000}
-    assert log_words(entry) == "reuse     1,200 tokens, disk 1,100, 84.1 MB read"
+    assert log_words(entry) == "reuse     1,100 of 1,200 tokens (0 memory, 1,100 disk), 84.1 MB read"
+    new, edited = {**entry, "reason": "new"}, {**entry, "reason": "edited"}
+    assert log_words(new).endswith(", the rest is new")
+    assert log_words(edited).endswith(", the rest: other tokens were kept here")
+    saved = {"operation": "save", "level": "info", "tokens": 1830, "state_bytes": 42_163_200, "bytes": 900_000}
+    assert log_words(saved) == "save      1,830 tokens, 42.2 MB, 0.9 MB of it written now"
     assert log_words({"operation": "canary", "equal": False, "start": 64}) == "canary    not equal, start 64"
     told = {"operation": "notice", "level": "warn", "what": "Not saved.", "why": "The disk is full.", "next": ""}
     assert log_words(told) == "notice    Not saved. The disk is full."
