@@ -16,6 +16,7 @@ from engine.store.record import MAX_HEADER
 Bytes = npt.NDArray[np.uint8]
 READ_BYTES = 2 << 20  # of one request: large enough for any disk, and still in the core's cache when it is checked
 MAP_BYTES = 16 << 20  # of one turn of a thread with mapped pages: each costs waiting for the GIL a few times
+COLD_BYTES = 4 << 20  # the same where some of it has to come from the disk: all threads read, and check, to the end
 _PARTS = 256
 
 
@@ -67,12 +68,13 @@ def parts_of(requests: Sequence[ReadRequest], packer: Packer, damaged: Callable[
             yield Part(number, group, index, at, layout, form, head, whole, tail)
 
 
-def runs_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """Records that follow each other in a segment, up to READ_BYTES or MAP_BYTES and the system's limit of pieces."""
+def runs_of(parts: Sequence[Part], mapped: int = MAP_BYTES) -> Iterator[list[Part]]:
+    """Records that follow each other in a segment, up to READ_BYTES or, mapped, as many, and the system's limit of
+    pieces."""
     run: list[Part] = []
     for part in parts:
         same = bool(run) and (run[-1].mapped is None) == (part.mapped is None)
-        most = READ_BYTES if part.mapped is None else MAP_BYTES
+        most = READ_BYTES if part.mapped is None else mapped
         if run and not (same and _follows(run[-1].at, part.at) and len(run) < _PARTS and _span(run[0], part) <= most):
             yield run
             run = []

@@ -16,7 +16,7 @@ from engine.kv.disk import DiskRecord, ReadRequest
 from engine.kv.layout import copy_rows
 from engine.store.mapping import in_file_cache, populate
 from engine.store.packing import Packer, hidden_of
-from engine.store.parts import Part, parts_of, runs_of
+from engine.store.parts import COLD_BYTES, Part, parts_of, runs_of
 from engine.store.record import RecordHeader, decode
 from engine.store.segments import Segments
 from kernels.checksum import cpu as checksums
@@ -44,9 +44,9 @@ class ReadBatch:
             parts_of(requests, packer, lambda number: self.fail(number, "damaged")),
             key=lambda part: (part.at.segment, part.at.offset),
         )
-        runs = list(runs_of(parts)) or [[]]
+        runs = _runs(parts)
         self._left, self._unready = len(runs), {id(run) for run in runs if not _in_memory(run)}
-        self.cached = self.mapped and all(run[0].mapped is None or id(run) not in self._unready for run in runs)
+        self.cached = self.mapped and all(map(_at_hand, runs))
         self._waiting = deque(sorted(runs, key=lambda run: run[0].mapped is not None if run else False))
         self._work: Work | None = None
         self.ready()
@@ -242,6 +242,16 @@ class Reader:
             numbers = [i for i in range(len(batch.requests)) if batch.outcome(i) == reason]
             if numbers:
                 self._damaged([batch.requests[i].record for i in numbers], reason)
+
+
+def _runs(parts: Sequence[Part]) -> list[list[Part]]:
+    """Long ones only where nothing that is mapped has to come from the disk."""
+    runs = list(runs_of(parts)) or [[]]
+    return runs if all(map(_at_hand, runs)) else list(runs_of(parts, COLD_BYTES))
+
+
+def _at_hand(run: list[Part]) -> bool:
+    return not run or run[0].mapped is None or _in_memory(run)
 
 
 def _in_memory(run: list[Part]) -> bool:
