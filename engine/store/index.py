@@ -20,7 +20,7 @@ from typing import TypeVar
 from engine.kv.disk import DiskRecord, Gone, Head, Location
 from engine.kv.keys import Key
 from engine.kv.layout import PageLayout, kv_types_in
-from engine.store.pins import forget_pins, set_pins
+from engine.store.pins import forget_pins, put_heads, set_pins
 from engine.store.record import Kind
 from engine.store.recovery import model_words
 from engine.store.rows import (
@@ -32,7 +32,6 @@ from engine.store.rows import (
     forget_head,
     insert_records,
     model_id,
-    put_head,
     read_head,
     remove_records,
     set_costs,
@@ -247,8 +246,7 @@ class Index:
             for segment, end in ends.items():
                 set_scanned(db, segment, end)
             insert_records(db, self.model, records)
-            for head in heads:
-                put_head(db, self.model, head)
+            put_heads(db, self._folder, self.model, heads)
             add(db, "written", written)
 
     def forget(self, conversation: str, delete: bool) -> None:

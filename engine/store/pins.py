@@ -9,7 +9,9 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
+from engine.kv.disk import Head
 from engine.store.locks import private_file
+from engine.store.rows import put_head, transaction
 
 FILE = "pins.json"
 Pin = tuple[str, str]  # fingerprint of the model (hex), conversation
@@ -43,17 +45,41 @@ def _note(db: sqlite3.Connection, folder: Path, conversation: str, models: Itera
     names = {row[0]: row[1].hex() for row in db.execute("SELECT id, fingerprint FROM models").fetchall()}
     changed = {(names[model], conversation) for model in models}
     before = read_pins(folder)
-    known = {name for name, row in _heads(db).items() if row[1]} if before is None else before
+    known = pins_in(db) if before is None else before
     after = known | changed if pinned else known - changed
     if after != (before or set()):
         _write(folder, after)
+
+
+def put_heads(db: sqlite3.Connection, folder: Path, model: int, heads: Iterable[Head]) -> None:
+    """Moves conversations' ends; where one is new here (all was removed under us) it is pinned if the file says so.
+    Within a transaction."""
+    known = {row[0] for row in db.execute("SELECT conversation FROM heads WHERE model = ?", (model,))}
+    moved = list(heads)
+    for head in moved:
+        put_head(db, model, head)
+    if {head.conversation for head in moved} - known:
+        take_pins(db, folder)
+
+
+def pins_in(db: sqlite3.Connection) -> set[Pin]:
+    """What an index has pinned, its own file removed or not."""
+    return {name for name, row in _heads(db).items() if row[1]}
+
+
+def bring_back_pins(db: sqlite3.Connection, folder: Path, pins: set[Pin]) -> None:
+    """Writes again what a process knew whose folder was removed under it."""
+    if pins and read_pins(folder) is None:
+        _write(folder, pins)
+        with transaction(db):
+            take_pins(db, folder)
 
 
 def take_pins(db: sqlite3.Connection, folder: Path) -> None:
     """Pins again what the file names. Within a transaction."""
     heads, pins = _heads(db), read_pins(folder)
     if pins is None:  # an index from before there was one is asked instead
-        pins = {name for name, row in heads.items() if row[1]}
+        pins = pins_in(db)
         if pins:
             _write(folder, pins)
     unpinned = [(heads[name][0], name[1]) for name in pins & heads.keys() if not heads[name][1]]

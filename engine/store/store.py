@@ -25,6 +25,7 @@ from engine.store.jobs import Job
 from engine.store.mapping import can_map, map_records
 from engine.store.opening import REMOVED, SEGMENTS_NAME, Place
 from engine.store.packing import Packer
+from engine.store.pins import Pin, bring_back_pins, pins_in
 from engine.store.reader import ReadBatch, Reader
 from engine.store.record import BLOCK, SHIFTED
 from engine.store.recovery import is_damage, mark_damaged
@@ -275,7 +276,11 @@ class KvStore:
             return
         removed = self._writer.is_removed or not self._place.has_segments()
         self._writer.let_go()
+        pins = set[Pin]()
+        with contextlib.suppress(sqlite3.Error):  # the index's file is held open, removed or not
+            pins = self._index.look(lambda db, _: pins_in(db))
         recovered, index = self._place.open_again()
+        index.maintain(lambda db: bring_back_pins(db, self.folder, pins))
         before, self._index = self._index, index
         self._writer.publish_to(index)
         before.close()

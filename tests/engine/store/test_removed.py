@@ -26,6 +26,27 @@ def remove(store: Path, what: str) -> None:
         shutil.rmtree(store / "segments" if what == "segments" else store)
 
 
+@pytest.mark.parametrize("saved", [True, False])
+def test_pins_outlive_the_folder(tmp_path: Path, saved: bool) -> None:
+    store = tmp_path / "kv"
+    with Opened(store) as opened:
+        sequence = opened.converse("c", BEGUN)
+        opened.converse("d", MORE).release()
+        for name in "cd":
+            opened.cache.conversations.pin(name, True)
+        opened.cache.flush(30)
+        remove(store, "all")
+        append(sequence, MORE)
+        opened.cache.save("c" if saved else "e", sequence)
+        assert opened.cache.flush(30)
+    with Opened(store) as opened:
+        assert {name: head.pinned for name, head in opened.store.heads().items()} == {"c" if saved else "e": saved}
+        opened.converse("d", MORE).release()
+        opened.cache.flush(30)
+        opened.store.refresh()
+        assert opened.store.heads()["d"].pinned
+
+
 def comes_back(store: Path) -> None:
     with Opened(store) as opened:
         sequence = restore(opened.cache, opened.cache.match(BEGUN + MORE))
