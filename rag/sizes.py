@@ -1,4 +1,4 @@
-"""Sizes of files and of state for people: one unit everywhere, the window, the command line and every message."""
+"""Sizes of files and of state, and counts, for people: the same in the window, on the command line and in messages."""
 
 from __future__ import annotations
 
@@ -12,4 +12,9 @@ def size_text(size: float) -> str:
             value = size / unit
             digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
             return f"{value:,.{digits}f} {name}"
-    return "1 byte" if int(size) == 1 else f"{int(size)} bytes"
+    return plural(int(size), "byte")
+
+
+def plural(value: int, noun: str) -> str:
+    """`1 page`, `1,158 pages`."""
+    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"

@@ -12,7 +12,6 @@ from typing import Any
 from app.cli.chat import message_numbered
 from app.cli.citations import citation_lines
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.cli.opening import check_model_choices, choose_scope, opened
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
 from app.cli.vectors import after_answer
@@ -26,6 +25,7 @@ from app.core.records import Conversation, Message, Mode, StoredCitation, TurnRe
 from app.core.settings import Settings
 from app.core.shown_numbers import printed_numbers
 from engine.messages import TurnId
+from rag.sizes import plural
 from rag.types import DocumentId
 
 MODES: dict[str, Mode] = {"whole": "whole", "retrieve": "passages", "survey": "survey", "auto": "auto"}

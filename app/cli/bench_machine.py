@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.cli.session import engine_options, open_session, stored_settings, with_engine_options
 from engine.bench_compare import Comparison, Lengths, Rates, Spread, alternate
 from engine.bench_parallel import Load, ParallelRow, PeerRow, measure, measure_peer
 from engine.bench_roofline import machine, reached
 from engine.loading import physical_cores
 from engine.messages import EngineSettings
+from rag.sizes import plural
 
 PARALLEL_HEAD = (
     f"{'conversations':>13} {'first token ms':>14} {'each t/s':>9} {'together t/s':>12} {'busy':>6} "

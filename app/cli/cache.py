@@ -13,14 +13,12 @@ from app.cli.cache_text import (
     collected_line,
     conversation_lines,
     difference_lines,
-    megabytes,
     page_lines,
     pinned_lines,
     stat_lines,
     with_status,
 )
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.core.conversations import ConversationStore
 from app.core.explain import Decoder, explained
 from app.core.imported import forget_imported, note_imported
@@ -33,6 +31,7 @@ from engine.messages import ConversationId, FirstDifference
 from engine.store.inspect import StateDifference
 from engine.store.listing import ConversationEntry
 from engine.store.tools import StoreTools
+from rag.sizes import plural, size_text
 
 
 def run(options: Namespace, console: Console) -> int | None:
@@ -70,7 +69,7 @@ def _rm(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
         forget_imported(paths.cache, state)
         removed.append({"conversation": state, "name": named.name, "status": named.status, **asdict(done)})
         stays = "Its text stays" if named.status in ("conversation", "in the trash") else "It is gone"
-        console.text(f"“{named.name}”: {megabytes(done.bytes)} removed. {stays}; what others use too is still kept.")
+        console.text(f"“{named.name}”: {size_text(done.bytes)} removed. {stays}; what others use too is still kept.")
     console.result({"removed": removed})
 
 
@@ -89,7 +88,7 @@ def _verify(tools: StoreTools, paths: Paths, console: Console, options: Namespac
     )
     console.clear()
     console.result({"records": found.records, "bytes": found.bytes, "damaged": [asdict(d) for d in found.damaged]})
-    console.text(f"{plural(found.records, 'record')}, {megabytes(found.bytes)}, {len(found.damaged):,} damaged")
+    console.text(f"{plural(found.records, 'record')}, {size_text(found.bytes)}, {len(found.damaged):,} damaged")
     for damage in found.damaged:
         console.text(f"  tokens {damage.start:,} to {damage.start + damage.tokens - 1:,}: {damage.why}")
     return 1 if found.damaged else 0
@@ -110,12 +109,12 @@ def _show(tools: StoreTools, paths: Paths, console: Console, options: Namespace)
     entry = tools.show(names.need_kept(options.conversation))
     named = names.of(entry.conversation)
     console.result({"name": named.name, "status": named.status, **asdict(entry)})
-    saved = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens, {megabytes(entry.bytes)}"
+    saved = f"{entry.tokens_saved:,} of {entry.tokens:,} tokens, {size_text(entry.bytes)}"
     of = f"{entry.model}, KV type {entry.kv_type}" if entry.kv_type else entry.model
     console.text(f"{with_status(named)}  {saved}, {of}")
     for other in tools.ls():
         if other.conversation == entry.conversation and other.fingerprint != entry.fingerprint:
-            kept = f"{other.tokens_saved:,} of {other.tokens:,} tokens, {megabytes(other.bytes)}"
+            kept = f"{other.tokens_saved:,} of {other.tokens:,} tokens, {size_text(other.bytes)}"
             console.text(f"  Kept besides: {kept}, {other.model}, KV type {other.kv_type or '?'}")
     for line in page_lines(entry.pages):
         console.text(f"  {line}")
@@ -181,7 +180,7 @@ def _logged(names: Names, paths: Paths, wanted: str) -> str:
 def _export(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
     moved = tools.export_state(names_of(paths, tools).need_kept(options.conversation), Path(options.file))
     console.result(asdict(moved))
-    console.text(f"{plural(moved.tokens, 'token')} in {megabytes(moved.bytes)}: {options.file}")
+    console.text(f"{plural(moved.tokens, 'token')} in {size_text(moved.bytes)}: {options.file}")
 
 
 def _import(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:

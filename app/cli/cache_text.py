@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.cli.cache_names import Named
-from app.cli.numbers import plural
 from app.core.naming import SHORT_ID
 from app.core.records import Difference
 from engine.store.account import ModelShare, StoreStat
 from engine.store.inspect import PageEntry, StateDifference
 from engine.store.listing import ConversationEntry
-from rag.sizes import size_text
+from rag.sizes import plural, size_text
 
 LONGEST_TITLE = 40
 
@@ -27,10 +26,6 @@ class Collected:
     compacted: int
     bytes_before: int
     bytes_after: int
-
-
-def megabytes(size: float) -> str:
-    return size_text(size)
 
 
 def table(rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:
@@ -66,8 +61,8 @@ def conversation_lines(entries: Sequence[tuple[ConversationEntry, Named]]) -> li
             _what(e, named),
             f"{e.tokens:,}",
             "all" if e.tokens_saved == e.tokens else f"{e.tokens_saved:,}",
-            megabytes(e.bytes),
-            megabytes(e.shared_bytes) if e.shared_bytes else "-",
+            size_text(e.bytes),
+            size_text(e.shared_bytes) if e.shared_bytes else "-",
             time.strftime("%Y-%m-%d %H:%M", time.localtime(e.saved)),
             e.kv_type or "not known yet",
             e.model or "not known yet",
@@ -80,13 +75,13 @@ def conversation_lines(entries: Sequence[tuple[ConversationEntry, Named]]) -> li
 def stat_lines(stat: StoreStat, budget: int) -> list[str]:
     rows = [
         ("conversations", f"{stat.conversations:,} of {plural(stat.models, 'model')}"),
-        ("on disk", f"{megabytes(stat.bytes_on_disk)} of {megabytes(budget)}, in {plural(stat.segments, 'file')}"),
+        ("on disk", f"{size_text(stat.bytes_on_disk)} of {size_text(budget)}, in {plural(stat.segments, 'file')}"),
         *((f"  {share_name(share)}", share_words(share)) for share in stat.shares),
-        ("  of that pinned", megabytes(stat.pinned_bytes)),
-        ("  to be compacted", megabytes(stat.dead_bytes)),
-        ("  index", megabytes(stat.index_bytes)),
+        ("  of that pinned", size_text(stat.pinned_bytes)),
+        ("  to be compacted", size_text(stat.dead_bytes)),
+        ("  index", size_text(stat.index_bytes)),
         ("checked again", checked_words(stat)),
-        ("ever written", megabytes(stat.bytes_written)),
+        ("ever written", size_text(stat.bytes_written)),
         ("folder", stat.folder),
     ]
     return [*table(rows), *pinned_lines(stat, budget)]
@@ -96,7 +91,7 @@ def pinned_lines(stat: StoreStat, budget: int) -> list[str]:
     """Why the store is above its budget, where pins hold it there, and what that means."""
     if not stat.pinned_bytes or stat.bytes_on_disk <= budget:
         return []
-    held = f"Pinned conversations hold {megabytes(stat.pinned_bytes)}, which the budget of {megabytes(budget)} spares."
+    held = f"Pinned conversations hold {size_text(stat.pinned_bytes)}, which the budget of {size_text(budget)} spares."
     nothing = " Nothing else is saved until some are unpinned or the budget is raised."
     more = nothing if stat.pinned_bytes >= budget else ""
     return [f"{held}{more} pagekeep cache pin --off NAME lets one go."]
@@ -109,7 +104,7 @@ def share_name(share: ModelShare) -> str:
 def share_words(share: ModelShare) -> str:
     states = f", {plural(share.states, 'snapshot')}" if share.states else ""
     counts = f"{plural(share.pages, 'page')}, {plural(share.tails, 'unfinished end')}{states}"
-    return f"{megabytes(share.bytes)} in use: {counts}"
+    return f"{size_text(share.bytes)} in use: {counts}"
 
 
 def checked_words(stat: StoreStat) -> str:
@@ -126,7 +121,7 @@ def page_lines(pages: Sequence[PageEntry]) -> list[str]:
         (
             f"{page.start:,}-{page.start + page.tokens - 1:,}",
             ("end" if page.tail else "page") + (", approximate" if page.approximate else ""),
-            megabytes(page.bytes),
+            size_text(page.bytes),
             plural(page.users, "other") if page.users else "-",
             f"{page.segment} at {page.offset:,}",
         )
@@ -138,13 +133,13 @@ def page_lines(pages: Sequence[PageEntry]) -> list[str]:
 def collected_line(done: Collected) -> str:
     freed = max(0, done.bytes_before - done.bytes_after)
     return (
-        f"{megabytes(freed)} freed, {megabytes(done.bytes_after)} left: {plural(done.evicted, 'page')} evicted, "
+        f"{size_text(freed)} freed, {size_text(done.bytes_after)} left: {plural(done.evicted, 'page')} evicted, "
         f"{plural(done.unlinked, 'file')} removed, {done.compacted:,} rewritten."
     )
 
 
 def difference_lines(found: StateDifference, same: bool, words: Difference | None) -> list[str]:
-    common = f"{plural(found.shared_tokens, 'token')} in common, {megabytes(found.shared_bytes)} of pages kept once."
+    common = f"{plural(found.shared_tokens, 'token')} in common, {size_text(found.shared_bytes)} of pages kept once."
     if same:
         return [common, "They are the same."]
     if found.position < 0:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.cache_text import table
 from app.cli.console import Console
-from app.cli.numbers import about, plural
+from app.cli.numbers import about
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
 from app.core.explain import put_aside_words
 from app.core.naming import SHORT_ID, check_free
 from app.core.records import Conversation, Message
 from app.core.steady import Unsteady
+from rag.sizes import plural
 
 if TYPE_CHECKING:
     from app.core.revisions import Revised

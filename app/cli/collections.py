@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.cli.session import Session
 from app.core.events import ImportCancelled, ImportDone, ImportFailed
+from rag.sizes import plural
 
 if TYPE_CHECKING:
     from rag.collections import Collection

@@ -6,10 +6,10 @@ from argparse import Namespace
 from pathlib import Path
 
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.cli.session import Session
 from app.core.embedding import is_embedder, make_vectors_beside, usable_embedder
 from app.core.starter import embedder_path
+from rag.sizes import plural
 
 DEFAULT = "default"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.core.citation_check import Answered, CitationFigures, figures
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnWithdrawn
 from app.core.records import Message, StoredCitation
 from app.core.settings import Settings
+from rag.sizes import plural
 
 if TYPE_CHECKING:
     from app.cli.session import Session

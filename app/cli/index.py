@@ -12,13 +12,13 @@ from app.cli.collections import collect, list_collections, scan
 from app.cli.console import Console
 from app.cli.embedder import model
 from app.cli.evaluate_answers import evaluate_answers, greedy
-from app.cli.numbers import plural
 from app.cli.session import Session, open_session, stored_settings
 from app.cli.vectors import make_vectors, vectors
 from app.core.errors import EXIT_ERROR, UserError
 from app.core.lookups import FoundPassage, Scope
 from app.core.settings import Settings
 from rag import Library
+from rag.sizes import plural
 from rag.types import Document, PageReport
 
 
@@ -240,7 +240,8 @@ def hit_json(hit: FoundPassage, library: Library) -> dict[str, Any]:
 def _print(console: Console, documents: list[Document]) -> None:
     for d in documents:
         unread = f", {plural(len(d.unreadable_pages), 'page')} not readable" if d.unreadable_pages else ""
-        console.text(f"{d.name}  {plural(d.pages, 'page')}, {plural(d.characters, 'character')}, {d.state}{unread}")
+        state = "searchable by words" if d.state == "words" else d.state
+        console.text(f"{d.name}  {plural(d.pages, 'page')}, {plural(d.characters, 'character')}, {state}{unread}")
 
 
 ACTIONS = {

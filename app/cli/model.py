@@ -14,6 +14,7 @@ from app.cli.session import engine_options, open_session
 from app.core.errors import UserError
 from app.core.gate import no_model
 from engine.messages import EngineSettings
+from rag.sizes import size_text
 
 
 def run(options: Namespace, console: Console) -> None:
@@ -29,7 +30,7 @@ def _ls(options: Namespace, console: Console) -> None:
     console.result({"models": [_plain(asdict(entry)) for entry in entries]})
     for entry in entries:
         state = "" if entry.present else "  (file is gone)"
-        console.text(f"{'*' if entry.chosen else ' '} {entry.name}  {entry.bytes / 1e6:,.0f} MB  {entry.path}{state}")
+        console.text(f"{'*' if entry.chosen else ' '} {entry.name}  {size_text(entry.bytes)}  {entry.path}{state}")
     if not entries:
         console.text("No models yet: 'pagekeep model fetch starter' gets a small one.")
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from app.cli.cache_text import table
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.cli.session import engine_options, stored_settings, with_engine_options
 from app.core.errors import UserError
 from engine.errors import UnsupportedModel
 from engine.messages import EngineSettings
 from engine.model_report import ModelReport
 from engine.placement_bytes import PlanReport
+from rag.sizes import plural, size_text
 
 
 def plan(options: Namespace, console: Console) -> None:
@@ -48,7 +48,7 @@ def info_lines(report: ModelReport) -> list[str]:
         "name": report.name,
         "calls itself": report.title if report.title != report.name else "",
         "family": f"{report.family} ({report.architecture})" if report.family else report.architecture,
-        "file": f"{report.path}, {report.bytes / 1e6:,.1f} MB of weights{of_parts}",
+        "file": f"{report.path}, {size_text(report.bytes)} of weights{of_parts}",
         "parameters": f"{report.parameters / 1e6:,.1f} M{active}",
         "context": f"{report.context:,} tokens" if report.context else "",
         "KV state": f"{report.kv_bytes_per_token:,} bytes per token" if report.kv_bytes_per_token else "",
@@ -60,7 +60,7 @@ def info_lines(report: ModelReport) -> list[str]:
     }
     lines = [f"{key}: {value}" for key, value in values.items() if value]
     for part in report.classes:
-        types = ", ".join(f"{name} {size / 1e6:,.1f} MB" for name, size in part.types)
+        types = ", ".join(f"{name} {size_text(size)}" for name, size in part.types)
         lines.append(f"  {part.tensor_class:<12}{part.parameters / 1e6:>10,.1f} M  {types}")
     lines += [f"note: {warning}" for warning in report.warnings]
     return lines + [f"not supported: {reason}" for reason in report.unsupported]

@@ -1,4 +1,4 @@
-"""Numbers on the command line: checked where they are read, and counts and an estimate in words."""
+"""Numbers on the command line: checked where they are read, and an estimate in words."""
 
 from __future__ import annotations
 
@@ -38,11 +38,6 @@ def number(least: float, most: float = math.inf) -> Callable[[str], float]:
         return value
 
     return parse
-
-
-def plural(value: int, noun: str) -> str:
-    """`1 page`, `1,158 pages`."""
-    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
 
 
 def about(seconds: float) -> str:

@@ -26,6 +26,7 @@ from app.core.paths import Paths
 from app.core.settings import Settings, load_settings
 from app.core.workspace import Workspace
 from engine.messages import ConversationId, ModelFailed, ModelLoaded, ModelLoading, StateReport
+from rag.sizes import size_text
 from rag.types import Document, IngestProgress
 
 WAIT_S = 0.2  # how soon an interrupt is seen
@@ -190,7 +191,7 @@ def import_words(progress: IngestProgress) -> str:
     """`reading text: page 312 of 1,158`"""
     done, total = progress.done, max(1, progress.total)
     if progress.phase == "copy":
-        return f"copying: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+        return f"copying: {size_text(done)} of {size_text(total)}"
     if progress.phase in ("text", "recognise"):
         return f"{'reading text' if progress.phase == 'text' else 'reading scans'}: page {done:,} of {total:,}"
     if progress.phase == "vectors":
@@ -199,5 +200,4 @@ def import_words(progress: IngestProgress) -> str:
 
 
 def _bytes_line(what: str, done: int, total: int) -> str:
-    of = f" of {total / 1e6:,.0f}" if total else ""
-    return f"Downloading {what}: {done / 1e6:,.0f}{of} MB"
+    return f"Downloading {what}: {size_text(done)}{f' of {size_text(total)}' if total else ''}"

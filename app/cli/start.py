@@ -9,12 +9,12 @@ from pathlib import Path
 from app.cli.ask import answer, report
 from app.cli.commands import has_display, open_window
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.cli.opening import opened
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
 from app.cli.vectors import after_answer
 from app.core.settings import Settings
 from assets import sample_pdf
+from rag.sizes import plural
 from rag.types import Document
 
 CONVERSATION = "First steps"

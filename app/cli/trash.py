@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.cache_text import table
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
 from app.core.naming import SHORT_ID, conversation_called
 from app.core.records import Conversation
 from app.core.workspace import Workspace
 from engine.messages import ConversationId
+from rag.sizes import plural
 
 if TYPE_CHECKING:
     from rag import Document

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.cli.session import Session
 from app.core.errors import UserError, as_user_error
 from app.core.starter import EMBEDDER
 from rag.errors import IntakeCancelled
+from rag.sizes import plural, size_text
 
 if TYPE_CHECKING:
     from rag.types import Document, DocumentId
@@ -36,7 +36,7 @@ def make_vectors(session: Session, first: Sequence[DocumentId]) -> None:
     console = session.console
     try:
         session.workspace.documents.fetch_embedder(
-            lambda done, total: console.progress(f"Downloading the embedder: {done / 1e6:,.0f} MB")
+            lambda done, total: console.progress(f"Downloading the embedder: {size_text(done)}")
         )
     except UserError as error:
         session.notice(f"Documents are searched by words only for now: {error.what}", error.why, error.next)
@@ -81,7 +81,7 @@ def after_answer(session: Session, documents: Sequence[DocumentId], *, told: boo
 
 def words_only(missing: Sequence[Document]) -> str:
     which = f"{missing[0].name} is" if len(missing) == 1 else f"{plural(len(missing), 'document')} are"
-    fetched = f"fetches a model of {EMBEDDER.download_bytes / 1e6:,.0f} MB once"
+    fetched = f"fetches a model of {size_text(EMBEDDER.download_bytes)} once"
     return f"{which} found by words only. To find by meaning too: pagekeep index vectors ({fetched})"
 
 

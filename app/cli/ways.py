@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from app.cli.numbers import about, plural
+from app.cli.numbers import about
 from app.core.errors import DoesNotFit
 from engine.overflow import OverflowOption
+from rag.sizes import plural
 
 
 def way_out(error: DoesNotFit) -> str:

@@ -8,6 +8,7 @@ from app.core.errors import DoesNotFit
 from app.core.plans import Plan
 from engine.messages import ModelLoaded
 from engine.overflow import OverflowOption
+from rag.sizes import size_text
 
 
 def check_fits(
@@ -37,7 +38,7 @@ def _needed(plan: Plan) -> int:
 def _over_memory(plan: Plan, loaded: ModelLoaded) -> tuple[str, str, str]:
     needed, budget = _needed(plan) * loaded.kv_bytes_per_token, loaded.bounding_bytes
     return (
-        f"This needs {needed / 1e6:,.0f} MB of memory for state; the budget is {budget / 1e6:,.0f} MB.",
+        f"This needs {size_text(needed)} of memory for state; the budget is {size_text(budget)}.",
         f"It would take {plan.total:,} tokens and room for an answer; the budget holds {plan.limit:,}.",
         f"Raise the memory budget in the preferences, or choose a smaller KV type there. {advice(plan)}",
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.core.explain import reason_words
 from app.core.records import ComputedSpan
+from rag.sizes import plural, size_text
 
 _APART = frozenset({"at", "operation", "conversation", "process", "level", "source"})
 _REUSE = frozenset({"tokens", "memory", "disk", "reason"})
@@ -48,9 +49,9 @@ def _rest(reason: str) -> str:
 
 def _save(entry: dict[str, Any]) -> list[str]:
     """`bytes`: what was not written yet; the rest is, page by page, as soon as it is computed."""
-    size = [f"{entry['state_bytes'] / 1e6:,.1f} MB"] if "state_bytes" in entry else []
-    now = f"{entry.get('bytes', 0) / 1e6:,.1f} MB {'of it ' if size else ''}written now"
-    return [f"{entry.get('tokens', 0):,} tokens", *size, now, *_pairs(entry, _SAVE)]
+    size = [size_text(entry["state_bytes"])] if "state_bytes" in entry else []
+    now = f"{size_text(entry.get('bytes', 0))} {'of it ' if size else ''}written now"
+    return [plural(entry.get("tokens", 0), "token"), *size, now, *_pairs(entry, _SAVE)]
 
 
 def _pairs(entry: dict[str, Any], apart: frozenset[str] = frozenset()) -> list[str]:
@@ -60,11 +61,11 @@ def _pairs(entry: dict[str, Any], apart: frozenset[str] = frozenset()) -> list[s
 def _pair(key: str, value: object) -> str:
     name = key.replace("_", " ")
     if key in ("bytes", "bytes_read") and isinstance(value, int | float):
-        return f"{value / 1e6:,.1f} MB{' read' if key == 'bytes_read' else ''}"
+        return f"{size_text(value)}{' read' if key == 'bytes_read' else ''}"
     if key == "milliseconds" and isinstance(value, int | float):
         return f"{value:,.1f} ms"
     if key in ("tokens", "messages") and isinstance(value, int):
-        return f"{value:,} {key[:-1] if value == 1 else key}"
+        return plural(value, key[:-1])
     if isinstance(value, bool):
         return name if value else f"not {name}"
     return f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}"

@@ -1,9 +1,11 @@
-"""Numbers as the reader sees them: counts, durations, moments. Sizes: rag.sizes."""
+"""Numbers as the reader sees them: counts, durations, moments. Sizes and counts of things: rag.sizes."""
 
 from __future__ import annotations
 
 import re
 import time
+
+from rag.sizes import plural
 
 _LONG_WORD = re.compile(r"(\S{12})(?=\S)")
 
@@ -15,11 +17,6 @@ def breakable(text: str) -> str:
 
 def count(value: int) -> str:
     return f"{value:,}"
-
-
-def plural(value: int, noun: str) -> str:
-    """`1 page`, `1,158 pages`."""
-    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
 
 
 def duration(seconds: float) -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from rag.sizes import size_text
+from rag.sizes import plural, size_text
 
 
 @pytest.mark.parametrize(
@@ -11,3 +11,7 @@ from rag.sizes import size_text
 )  # fmt: skip
 def test_sizes_are_decimal_and_small_ones_are_not_nothing(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+def test_counts() -> None:
+    assert [plural(n, "page") for n in (0, 1, 2, 1158)] == ["0 pages", "1 page", "2 pages", "1,158 pages"]

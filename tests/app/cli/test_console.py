@@ -1,4 +1,4 @@
-"""What is printed where: progress only on a terminal and never into results; counts with their nouns."""
+"""What is printed where: progress only on a terminal and never into results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from app.cli.console import Console
-from app.cli.numbers import plural
 from app.cli.session import import_words
 from rag.types import IngestPhase, IngestProgress
 
@@ -36,7 +35,7 @@ def test_a_file_or_pipe_gets_no_progress() -> None:
 @pytest.mark.parametrize(
     ("phase", "done", "total", "words"),
     [
-        ("copy", 894_395, 17_017_230, "copying: 0.9 of 17.0 MB"),
+        ("copy", 894_395, 17_017_230, "copying: 894 kB of 17.0 MB"),
         ("text", 312, 1158, "reading text: page 312 of 1,158"),
         ("recognise", 2, 40, "reading scans: page 2 of 40"),
         ("words", 50, 200, "indexing words: 25%"),
@@ -45,7 +44,3 @@ def test_a_file_or_pipe_gets_no_progress() -> None:
 )
 def test_progress_names_its_unit(phase: IngestPhase, done: int, total: int, words: str) -> None:
     assert import_words(IngestProgress(Path("a.pdf"), None, phase, done, total)) == words
-
-
-def test_counts() -> None:
-    assert [plural(n, "page") for n in (0, 1, 2, 1158)] == ["0 pages", "1 page", "2 pages", "1,158 pages"]

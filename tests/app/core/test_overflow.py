@@ -235,7 +235,7 @@ def test_a_memory_budget_that_cannot_hold_it_is_told_before_anything_is_stored(
         desk.workspace.ask(c, LONG * 8)
         failed = desk.until(TurnError, TurnDone)
         assert isinstance(failed, TurnError)
-        assert "the budget is 7 MB" in failed.error.what
+        assert "the budget is 7.00 MB" in failed.error.what
         assert "Raise the memory budget" in failed.error.next
         assert desk.workspace.conversations.messages(c) == ()
         assert desk.workspace.conversations.get(c).draft.startswith("Tell me")

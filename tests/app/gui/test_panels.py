@@ -245,7 +245,7 @@ def test_the_log_in_words() -> None:
     assert log_words(new).endswith(", the rest is new")
     assert log_words(edited).endswith(", the rest: other tokens were kept here")
     saved = {"operation": "save", "level": "info", "tokens": 1830, "state_bytes": 42_163_200, "bytes": 900_000}
-    assert log_words(saved) == "save      1,830 tokens, 42.2 MB, 0.9 MB of it written now"
+    assert log_words(saved) == "save      1,830 tokens, 42.2 MB, 900 kB of it written now"
     assert log_words({"operation": "canary", "equal": False, "start": 64}) == "canary    not equal, start 64"
     told = {"operation": "notice", "level": "warn", "what": "Not saved.", "why": "The disk is full.", "next": ""}
     assert log_words(told) == "notice    Not saved. The disk is full."
