@@ -6,7 +6,7 @@
 #include "carver.h"
 #include "hadamard.h"
 #if defined(__AVX512BF16__)
-#include "attention_bf16.h"
+#include "attention_halves.h"
 #endif
 #if defined(__AVX512VNNI__)
 #include "attention_int8.h"
@@ -28,7 +28,10 @@ static Form key_form(const KvPlane& k) {
     return byte_plane(k) ? kBytes : k.type != kKvF16 && narrow_plane(k) ? kPairs : kFloats;
 }
 static Form value_form(const KvPlane& v) { return byte_plane(v) ? kBytes : narrow_plane(v) ? kPairs : kFloats; }
+// So few queries that a tile of keys or values would be read hardly more often than made.
+static bool no_tiles(const AttentionArgs& args, size_t queries) { return queries <= kFewQueries && halves_planes(args.k, args.v); }
 #else
+static bool no_tiles(const AttentionArgs&, size_t) { return false; }
 static Form key_form(const KvPlane& k) { return byte_plane(k) ? kBytes : kFloats; }
 static Form value_form(const KvPlane& v) { return byte_plane(v) ? kBytes : kFloats; }
 #endif
@@ -69,6 +72,7 @@ size_t partial_floats(const AttentionArgs& args, int rows) {
 }
 
 struct Workspace {
+    bool direct;             // no tiles
     bool kept;
     int pass;
     float* queries;          // [queries, head_dim_k], scaled
@@ -93,7 +97,8 @@ static Workspace carve(const AttentionArgs& args, int rows, uint8_t* scratch, si
     const bool byte_keys = key_form(args.k) == kBytes, byte_values = value_form(args.v) == kBytes;
     Carver carver(scratch);
     Workspace ws{};
-    ws.kept = queries > kPass && fits(args);
+    ws.direct = no_tiles(args, queries);
+    ws.kept = !ws.direct && queries > kPass && fits(args);
     ws.pass = ws.kept ? kPass : (int)queries;
     const size_t pass = (size_t)ws.pass, tiles = ws.kept ? kTiles : 1;
     ws.queries = carver.floats(queries * args.k.head_dim);
@@ -115,9 +120,9 @@ static Workspace carve(const AttentionArgs& args, int rows, uint8_t* scratch, si
 }
 
 size_t attention_scratch(const AttentionArgs& args, int rows) {
-    size_t bytes;
-    carve(args, rows, nullptr, &bytes);
-    return bytes;
+    size_t most = 0, bytes;
+    for (int fewer = rows; fewer > 0; fewer /= 2, most = bytes > most ? bytes : most) carve(args, fewer, nullptr, &bytes);
+    return most;
 }
 
 static void prepare_queries(const AttentionArgs& args, const AttentionUnit& unit, const Workspace& ws) {
@@ -235,8 +240,15 @@ static void score_tile(const AttentionArgs& args, const Pass& pass, const uint8_
 static void score_pass(const AttentionArgs& args, const AttentionUnit& unit, const Pass& pass, const Workspace& ws) {
     for (int at = pass.range.begin; at < pass.range.end; at += kTileTokens) {
         uint8_t* tile = ws.keys;
+        const Keys keys = locate(args.k, args, unit, pass.range.start + at);
+#if defined(__AVX512BF16__)
+        if (ws.direct) {
+            half_scores_of[pass.count - 1](HalfRows{keys.page, args.k, keys.row, keys.tokens}, ws.queries, ws.scores + at);
+            continue;
+        }
+#endif
         if (ws.kept) tile += (size_t)at / kTileTokens * key_tile_bytes(args);
-        else make_key_tile(args, locate(args.k, args, unit, pass.range.start + at), tile);
+        else make_key_tile(args, keys, tile);
         score_tile(args, pass, tile, ws.scores + at, ws);
     }
 }
@@ -292,8 +304,16 @@ static void weigh_pass(const AttentionArgs& args, const AttentionUnit& unit, con
     const int step = ws.kept ? range.end - range.begin : kTileTokens;
     for (int at = range.begin; at < range.end; at += step) {
         uint8_t* tile = ws.values;
+        const Keys keys = locate(args.v, args, unit, range.start + at);
+#if defined(__AVX512BF16__)
+        if (ws.direct) {
+            const HalfSums to = {ws.weight_pairs + at, rows, (size_t)value_width(args) + 2, at == range.begin};
+            half_sums_of[pass.count - 1](HalfRows{keys.page, args.v, keys.row, keys.tokens}, to);
+            continue;
+        }
+#endif
         if (ws.kept) tile += (size_t)at / kTileTokens * value_tile_bytes(args);
-        else make_value_tile(args, locate(args.v, args, unit, range.start + at), tile);
+        else make_value_tile(args, keys, tile);
         weigh_tiles(args, pass, at, step, at == range.begin, tile, rows, ws);
     }
 #if defined(__AVX512VNNI__)

@@ -187,8 +187,8 @@ void Executor::work(int thread) {
     for (;;) {
         const int at = cursor_.load(std::memory_order_acquire);
         if (at >= static_cast<int>(active_.size())) return;
-        run_units(active_[at], thread);
         Ahead ahead = ahead_of(at, thread);
+        run_units(active_[at], ahead.first(), thread);
         barrier_.arrive(
             [&] {
                 if (cancelled()) stopped_ = true;
@@ -198,13 +198,14 @@ void Executor::work(int thread) {
     }
 }
 
-void Executor::run_units(const Active& active, int thread) {
+// `after`: weights that the thread reads behind this phase, or null.
+void Executor::run_units(const Active& active, const uint8_t* after, int thread) {
+    const Phase::Kind kind = active.phase->kind;
     for (UnitRange range; !cancelled() && !(range = shares_.take(thread, active.grain)).empty();) {
-        if (active.phase->kind == Phase::Linears) {
-            run_linears(*active.phase, range.first, range.last, thread);
-            continue;
-        }
-        for (int unit = range.first; unit < range.last && !cancelled(); unit++) run_unit(active, unit, thread);
+        if (kind == Phase::Linears) run_linears(active, range, after, thread);
+        else if (kind == Phase::ExpertOpen || kind == Phase::ExpertClose) run_experts(active, range, after, thread);
+        else
+            for (int unit = range.first; unit < range.last && !cancelled(); unit++) run_unit(active, unit, thread);
     }
 }
 
@@ -212,7 +213,6 @@ void Executor::run_unit(const Active& active, int unit, int thread) {
     switch (active.phase->kind) {
         case Phase::Rows: run_rows(*active.phase, unit); break;
         case Phase::Outputs: keep_outputs(); break;
-        case Phase::Linears: run_linears(*active.phase, unit, unit + 1, thread); break;
         case Phase::Attend:
             kernels_->attend(attention_args(active.phase->ops[0]), active.attention->units[unit],
                              scratch_[thread].data());
@@ -225,7 +225,7 @@ void Executor::run_unit(const Active& active, int unit, int thread) {
         case Phase::MlaAbsorb:
         case Phase::MlaValues:
         case Phase::MlaPrompt: run_mla(*active.phase, unit, thread); break;
-        default: run_experts(*active.phase, unit, thread);
+        default: run_expert_rows(*active.phase, unit);
     }
 }
 
@@ -262,14 +262,19 @@ LinearArgs Executor::linear_args(const Op& op, int rows) const {
                       out.data(), out.stride, bias, op.scale, op.flag != 0, rows};
 }
 
-// Strips [first, last) of a phase's matrices, one matrix after the other.
-void Executor::run_linears(const Phase& phase, int first, int last, int thread) {
-    const int rows = phase.on_outputs() ? batch_.outputs : batch_.rows;
+// Strips of a phase's matrices, one matrix after the other. `after`: what the thread reads behind its share, or null.
+void Executor::run_linears(const Active& active, const UnitRange& range, const uint8_t* after, int thread) {
+    const std::vector<Op>& ops = active.phase->ops;
+    const int rows = active.phase->on_outputs() ? batch_.outputs : batch_.rows;
+    const bool ends = range.last == shares_.share(active.units, thread).last;
     int before = 0;
-    for (const Op& op : phase.ops) {
-        const int count = strips(op), begin = std::max(first - before, 0), end = std::min(last - before, count);
-        if (begin < end) kernels_->linear_strips(linear_args(op, rows), begin, end - begin, scratch_[thread].data());
-        before += count;
+    for (size_t i = 0; i < ops.size(); before += strips(ops[i++])) {
+        const int count = strips(ops[i]), begin = std::max(range.first - before, 0), end = std::min(range.last - before, count);
+        if (begin >= end) continue;
+        LinearArgs args = linear_args(ops[i], rows);
+        if (ends && before + end == range.last) args.then = after;
+        else if (end == count && i + 1 < ops.size()) args.then = program_.tensors[ops[i + 1].weight].data;
+        kernels_->linear_strips(args, begin, end - begin, scratch_[thread].data());
     }
 }
 

@@ -23,6 +23,11 @@ struct RowGroup {            // neighbouring sequences of one row each whose fir
 enum class Outcome : int { Stopped, Completed, Parked };
 enum CancelFlag : uint8_t { kGoOn, kStop, kPark };  // numbers of kernels/program.py
 
+struct StripSpan {           // neighbouring strips of a matrix
+    int first;
+    int count;
+};
+
 class Executor : RunState {
 public:
     Executor(ProgramData program, int threads, const KernelTable* kernels);
@@ -69,11 +74,12 @@ private:
         const uint8_t* parts[kMostAhead];
         size_t bytes = 0, done = 0;  // of every part
         int count = 0;
+        const uint8_t* first() const { return count ? parts[0] : nullptr; }
         void fetch();
     };
     Ahead ahead_of(int at, int thread) const;
     void add_ahead(const TensorView& weight, int strip, size_t most, Ahead& ahead) const;
-    void run_units(const Active& active, int thread);
+    void run_units(const Active& active, const uint8_t* after, int thread);
     void run_unit(const Active& active, int unit, int thread);
     void advance(int next);
     void run_rows(const Phase& phase, int group);
@@ -86,14 +92,16 @@ private:
     void gather_group(const Op& op, const ExpertGroup& group);
     void weave_group(const Op& op, const ExpertGroup& group, Rounding way) const;
     QuantGroup input_of(const Op& op, const TensorView& weight, const ExpertRun& run) const;
-    void expert_strip(const TensorView& weight, const float* src, size_t stride, const QuantGroup& quant,
-                      const float* bias, float factor, int pairs, int strip, float* out, uint8_t* scratch) const;
-    void open_expert(const Op& op, const ExpertRun& run, int strip, uint8_t* scratch);
+    void expert_strips(const TensorView& weight, const float* src, size_t stride, const QuantGroup& quant,
+                       const float* bias, float factor, int pairs, const StripSpan& span, const uint8_t* then,
+                       float* out, uint8_t* scratch) const;
+    void open_expert(const Op& op, const ExpertRun& run, const StripSpan& span, const uint8_t* then, uint8_t* scratch);
     void round_opened(const Op& op, const ExpertGroup& group);
-    void close_experts(const Op& op, int strip, uint8_t* scratch);
-    void run_experts(const Phase& phase, int unit, int thread);
+    void close_experts(const Op& op, const StripSpan& span, const uint8_t* then, uint8_t* scratch);
+    void run_experts(const Active& active, const UnitRange& range, const uint8_t* after, int thread);
+    void run_expert_rows(const Phase& phase, int unit);
     size_t expert_scratch(const Op& op) const;
-    void run_linears(const Phase& phase, int first, int last, int thread);
+    void run_linears(const Active& active, const UnitRange& range, const uint8_t* after, int thread);
     void rope_rows(const Op& op, int row);
     void write_kv(const Op& op, int row);
     LinearArgs linear_args(const Op& op, int rows) const;

@@ -52,6 +52,10 @@ namespace {
 
 constexpr size_t kSliceBytes = 12 << 20;
 
+const uint8_t* strip_at(const TensorView& weight, int strip) {
+    return weight.data + static_cast<size_t>(strip) * kStripRows * weight.row_bytes;
+}
+
 int strips_of(int rows) { return (rows + kStripRows - 1) / kStripRows; }
 
 // Words of `singles` (groups of one token) side by side: token t of every word run of `width` bytes.
@@ -138,30 +142,32 @@ QuantGroup Executor::input_of(const Op& op, const TensorView& weight, const Expe
                             : pairs_.input.group(way, run.pair - pairs_.pair_begin, weight.cols, run.pairs);
 }
 
-// Product of one strip for all pairs of a run into `out` [pairs, kStripRows].
-void Executor::expert_strip(const TensorView& weight, const float* src, size_t stride, const QuantGroup& quant,
-                            const float* bias, float factor, int pairs, int strip, float* out, uint8_t* scratch) const {
+// Product of some strips for all pairs of a run into `out` [pairs, strips, kStripRows].
+void Executor::expert_strips(const TensorView& weight, const float* src, size_t stride, const QuantGroup& quant,
+                             const float* bias, float factor, int pairs, const StripSpan& span, const uint8_t* then,
+                             float* out, uint8_t* scratch) const {
+    const size_t width = static_cast<size_t>(span.count) * kStripRows;
     const LinearArgs args = {weight, src, stride, quant.data, quant.meta, quant.halves,
-                             out - static_cast<ptrdiff_t>(strip) * kStripRows, kStripRows, bias, factor, false, pairs};
-    kernels_->linear_strips(args, strip, 1, scratch);
+                             out - static_cast<ptrdiff_t>(span.first) * kStripRows, width, bias, factor, false, pairs, then};
+    kernels_->linear_strips(args, span.first, span.count, scratch);
 }
 
-void Executor::open_expert(const Op& op, const ExpertRun& run, int strip, uint8_t* scratch) {
+void Executor::open_expert(const Op& op, const ExpertRun& run, const StripSpan& span, const uint8_t* then, uint8_t* scratch) {
     const TensorView& gate = program_.tensors[op.weight + run.expert];
     const TensorView& up = program_.tensors[op.extra + run.expert];
     const size_t cols = gate.cols, width = gate.rows, stride = padded(width), place = run.pair - pairs_.pair_begin;
     const float* src = pairs_.source.floats() + place * cols;
     float* gates = reinterpret_cast<float*>(scratch);
-    float* ups = gates + static_cast<size_t>(run.pairs) * kStripRows;
-    uint8_t* rest = reinterpret_cast<uint8_t*>(ups + static_cast<size_t>(run.pairs) * kStripRows);
-    expert_strip(gate, src, cols, input_of(op, gate, run), bias_row(program_, op.more[kGateBias], run.expert, gate.rows),
-                 factor_of(program_, op, 0, run.expert), run.pairs, strip, gates, rest);
-    expert_strip(up, src, cols, input_of(op, up, run), bias_row(program_, op.more[kUpBias], run.expert, gate.rows),
-                 factor_of(program_, op, 1, run.expert), run.pairs, strip, ups, rest);
-    const int first = strip * kStripRows, rows = std::min(kStripRows, gate.rows - first);
+    const size_t step = static_cast<size_t>(span.count) * kStripRows;
+    float* ups = gates + run.pairs * step;
+    uint8_t* rest = reinterpret_cast<uint8_t*>(ups + run.pairs * step);
+    expert_strips(gate, src, cols, input_of(op, gate, run), bias_row(program_, op.more[kGateBias], run.expert, gate.rows),
+                  factor_of(program_, op, 0, run.expert), run.pairs, span, strip_at(up, span.first), gates, rest);
+    expert_strips(up, src, cols, input_of(op, up, run), bias_row(program_, op.more[kUpBias], run.expert, gate.rows),
+                  factor_of(program_, op, 1, run.expert), run.pairs, span, then, ups, rest);
+    const int first = span.first * kStripRows, rows = std::min(static_cast<int>(step), gate.rows - first);
     for (int t = 0; t < run.pairs; t++)
-        kernels_->gated(gates + t * kStripRows, ups + t * kStripRows,
-                        pairs_.opened.floats() + (place + t) * stride + first, rows, op.flag);
+        kernels_->gated(gates + t * step, ups + t * step, pairs_.opened.floats() + (place + t) * stride + first, rows, op.flag);
 }
 
 void Executor::round_opened(const Op& op, const ExpertGroup& group) {
@@ -173,12 +179,12 @@ void Executor::round_opened(const Op& op, const ExpertGroup& group) {
                                         pairs_.hidden.group(way, place, width, group.pairs));
 }
 
-// One strip of the output for all rows: weighted results of the experts, ascending, over all slices.
-void Executor::close_experts(const Op& op, int strip, uint8_t* scratch) {
-    const int first = strip * kStripRows, count = std::min(kStripRows, program_.tensors[op.index].rows - first);
-    const size_t floats = static_cast<size_t>(batch_.rows) * kStripRows;
+// Strips of the output for all rows: weighted results of the experts, ascending, over all slices.
+void Executor::close_experts(const Op& op, const StripSpan& span, const uint8_t* then, uint8_t* scratch) {
+    const int last = program_.tensors[op.index].rows;
+    const size_t strip_floats = static_cast<size_t>(batch_.rows) * kStripRows, floats = strip_floats * span.count;
     float* parts = reinterpret_cast<float*>(scratch);
-    float* sums = pairs_.sliced() ? pairs_.sums.floats() + strip * floats : parts + floats;
+    float* sums = pairs_.sliced() ? pairs_.sums.floats() + span.first * strip_floats : parts + floats;
     uint8_t* rest = reinterpret_cast<uint8_t*>(parts + 2 * floats);
     if (pairs_.run_begin == 0) std::fill_n(sums, floats, 0.0f);
     for (int i = pairs_.run_begin; i < pairs_.run_end; i++) {
@@ -186,19 +192,25 @@ void Executor::close_experts(const Op& op, int strip, uint8_t* scratch) {
         const TensorView& down = program_.tensors[op.index + run.expert];
         const size_t width = down.cols, stride = padded(width), place = run.pair - pairs_.pair_begin;
         const QuantGroup quant = pairs_.hidden.group(kernels_->rounding(down.type), place, width, run.pairs);
-        expert_strip(down, pairs_.opened.floats() + place * stride, stride, quant,
-                     bias_row(program_, op.more[kDownBias], run.expert, down.rows),
-                     factor_of(program_, op, 2, run.expert), run.pairs, strip, parts, rest);
+        const bool more = i + 1 < pairs_.run_end;
+        expert_strips(down, pairs_.opened.floats() + place * stride, stride, quant,
+                      bias_row(program_, op.more[kDownBias], run.expert, down.rows), factor_of(program_, op, 2, run.expert),
+                      run.pairs, span, more ? strip_at(program_.tensors[op.index + pairs_.runs[i + 1].expert], span.first) : then,
+                      parts, rest);
         for (int t = 0; t < run.pairs; t++)
-            kernels_->add_scaled(sums + static_cast<size_t>(pairs_.rows[run.pair + t]) * kStripRows, parts + t * kStripRows,
-                                 pairs_.weights[run.pair + t], count);
+            for (int s = 0; s < span.count; s++)
+                kernels_->add_scaled(sums + s * strip_floats + static_cast<size_t>(pairs_.rows[run.pair + t]) * kStripRows,
+                                     parts + (static_cast<size_t>(t) * span.count + s) * kStripRows,
+                                     pairs_.weights[run.pair + t], std::min(kStripRows, last - (span.first + s) * kStripRows));
     }
     if (pairs_.more()) return;
-    for (int row = 0; row < batch_.rows; row++) {
-        float* out = buffers_[op.out].row(row) + first;
-        if (!op.more[kAccumulate]) std::fill_n(out, count, 0.0f);
-        kernels_->add_scaled(out, sums + static_cast<size_t>(row) * kStripRows, op.scale, count);
-    }
+    for (int s = 0; s < span.count; s++)
+        for (int row = 0; row < batch_.rows; row++) {
+            const int first = (span.first + s) * kStripRows, count = std::min(kStripRows, last - first);
+            float* out = buffers_[op.out].row(row) + first;
+            if (!op.more[kAccumulate]) std::fill_n(out, count, 0.0f);
+            kernels_->add_scaled(out, sums + s * strip_floats + static_cast<size_t>(row) * kStripRows, op.scale, count);
+        }
 }
 
 // The phase behind `at`: after a slice that is not the last the first of the operation again.
@@ -209,22 +221,36 @@ int Executor::after(int at) {
     return at + 1;
 }
 
-void Executor::run_experts(const Phase& phase, int unit, int thread) {
+// Units [first, last) in pieces of neighbouring strips. `after`: what the thread reads behind its share, or null.
+void Executor::run_experts(const Active& active, const UnitRange& range, const uint8_t* after, int thread) {
+    const Op& op = active.phase->ops[0];
+    const bool opens = active.phase->kind == Phase::ExpertOpen;
+    const int strips = opens ? strips_of(program_.tensors[op.weight].rows) : active.units;
+    const auto run_of = [&](int unit) -> const ExpertRun& { return pairs_.runs[pairs_.run_begin + unit / strips]; };
+    const int own = shares_.share(active.units, thread).last;
+    for (int unit = range.first; unit < range.last && !cancelled();) {
+        const StripSpan span{unit % strips, std::min({kStripsAtOnce, strips - unit % strips, range.last - unit})};
+        const ExpertRun& run = run_of(unit);
+        unit += span.count;
+        const uint8_t* then = unit == own || unit >= active.units ? after
+                            : strip_at(program_.tensors[(opens ? op.weight : op.index) + run_of(unit).expert], unit % strips);
+        if (opens) open_expert(op, run, span, then, scratch_[thread].data());
+        else close_experts(op, span, then, scratch_[thread].data());
+    }
+}
+
+void Executor::run_expert_rows(const Phase& phase, int unit) {
     const Op& op = phase.ops[0];
-    uint8_t* scratch = scratch_[thread].data();
-    if (phase.kind == Phase::ExpertGather) gather_group(op, pairs_.groups[pairs_.group_begin + unit]);
-    else if (phase.kind == Phase::ExpertOpen) {
-        const int strips = strips_of(program_.tensors[op.weight].rows);
-        open_expert(op, pairs_.runs[pairs_.run_begin + unit / strips], unit % strips, scratch);
-    } else if (phase.kind == Phase::ExpertQuantise) round_opened(op, pairs_.groups[pairs_.group_begin + unit]);
-    else close_experts(op, unit, scratch);
+    const ExpertGroup& group = pairs_.groups[pairs_.group_begin + unit];
+    if (phase.kind == Phase::ExpertGather) gather_group(op, group);
+    else round_opened(op, group);
 }
 
 size_t Executor::expert_scratch(const Op& op) const {
     size_t bytes = 0;
     for (int tensor : {op.weight, op.extra, op.index})
         bytes = std::max(bytes, kernels_->linear_scratch(program_.tensors[tensor].cols, batch_.rows));
-    return bytes + static_cast<size_t>(batch_.rows) * kStripRows * 2 * sizeof(float);
+    return bytes + static_cast<size_t>(batch_.rows) * kStripsAtOnce * kStripRows * 2 * sizeof(float);
 }
 
 }  // namespace pk

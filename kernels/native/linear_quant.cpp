@@ -72,12 +72,12 @@ static void finish_tokens(const LinearArgs& args, int token, int tokens, int row
 }
 
 // A strip at the end of the matrix is completed with zeros.
-static Strip whole_strip(const TensorView& weight, int first, int rows, uint8_t* copy) {
+static const uint8_t* whole_strip(const TensorView& weight, int first, int rows, uint8_t* copy) {
     const uint8_t* data = weight.data + (size_t)first * weight.row_bytes;
-    if (rows == kStripRows) return Strip{data, weight.row_bytes};
+    if (rows == kStripRows) return data;
     __builtin_memcpy(copy, data, (size_t)rows * weight.row_bytes);
     __builtin_memset(copy + (size_t)rows * weight.row_bytes, 0, (size_t)(kStripRows - rows) * weight.row_bytes);
-    return Strip{copy, weight.row_bytes};
+    return copy;
 }
 
 static QuantGroup group_at(const LinearArgs& args, int token) {
@@ -94,9 +94,20 @@ struct StripRange {
     const TileFormat& format;
     uint8_t* tiles;   // one after the other
     uint8_t* copy;    // of a partial strip
+    int end;          // strip behind the last one
     int cols() const { return args.weight.cols; }
     int rows_of(int strip) const { return imin(kStripRows, args.weight.rows - strip * kStripRows); }
-    Strip source(int strip) const { return whole_strip(args.weight, strip * kStripRows, rows_of(strip), copy); }
+    // What follows the last strip, nothing (a line that was just read) at the end of the matrix.
+    const uint8_t* ahead(int strip, int distance) const {
+        const size_t bytes = kStripRows * args.weight.row_bytes;
+        if (strip + distance >= end && args.then) return args.then + (strip + distance - end) * bytes;
+        const bool inside = (strip + distance) * kStripRows < args.weight.rows;
+        return args.weight.data + (inside ? strip + distance : strip) * bytes;
+    }
+    Strip source(int strip) const {
+        const uint8_t* data = whole_strip(args.weight, strip * kStripRows, rows_of(strip), copy);
+        return Strip{data, args.weight.row_bytes, ahead(strip, 1), ahead(strip, 3)};
+    }
     Tile tile(int i) const {
         const size_t n = cols();
         uint8_t* at = tiles + i * 24 * n;
@@ -154,7 +165,7 @@ size_t quant_scratch(int cols) { return (size_t)cols * (24 * strips_at_once(cols
 void linear_quant_strips(const LinearArgs& args, int first, int count, uint8_t* scratch) {
     const TileFormat& format = *tile_format(args.weight.type);
     const int most = strips_at_once(args.weight.cols);
-    const StripRange range = {args, format, scratch, scratch + (size_t)most * 24 * args.weight.cols};
+    const StripRange range = {args, format, scratch, scratch + (size_t)most * 24 * args.weight.cols, first + count};
     const bool direct = format.few && args.rows <= kGroupTokens;
     for (int last = first + count; first < last; first += direct ? 1 : most) {
         if (direct) few_tokens_strip(range, first);

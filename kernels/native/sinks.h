@@ -4,19 +4,23 @@
 #include "walks_super.h"
 
 PK_BEGIN
-PK_INLINE Strip rows_from(const Strip& s, int row) { return Strip{s.data + row * s.stride, s.stride}; }
+// W rows of a strip; those that follow are of the same strip or of the next.
+PK_INLINE Strip rows_from(const Strip& s, int row) {
+    const size_t at = row * s.stride, end = at + W * s.stride;
+    return Strip{s.data + at, s.stride, row + W < kStripRows ? s.data + end : s.next, s.later + at};
+}
 
-// The matrix is read in order three strips ahead of the multiplication, into L2: L1 has too few miss buffers. The same
+// Weights are read in order three strips ahead of the multiplication, into L2: L1 has too few miss buffers. The same
 // number of lines for every part of a block: in bursts they wait for each other.
 PK_INLINE void prefetch_strip(const Strip& s, int part, int part_bytes) {
-    const uint8_t* ahead = s.data + 3 * kStripRows * s.stride + (size_t)part * part_bytes;
+    const uint8_t* ahead = s.later + (size_t)part * part_bytes;
     for (int at = 0; at < part_bytes; at += 64) __builtin_prefetch(ahead + at, 0, 2);
 }
 
 // The first lines of the rows that come next go to L1; from there on the hardware follows each row by itself.
 PK_INLINE void prefetch_rows(const Strip& s, int block) {
     if (block >= W / 2) return;
-    const uint8_t* row = s.data + (size_t)(W + 2 * block) * s.stride;
+    const uint8_t* row = s.next + (size_t)(2 * block) * s.stride;
     for (int i = 0; i < 2; i++, row += s.stride) {
         __builtin_prefetch(row, 0, 3);
         __builtin_prefetch(row + 64, 0, 3);

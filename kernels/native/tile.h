@@ -13,10 +13,13 @@ struct Tile {
     int32_t* factors;
 };
 
-// 16 whole rows, `stride` bytes apart.
+// 16 whole rows, `stride` bytes apart. `next`, `later`: where the strips to ask for in advance lie, the one that follows and
+// the third from here; null only where no walk reads it.
 struct Strip {
     const uint8_t* data;
     size_t stride;
+    const uint8_t* next = nullptr;
+    const uint8_t* later = nullptr;
 };
 
 // How the bytes of a tile read: value = d * (byte - zero) + m. AVX-512 multiplies unsigned bytes only.

@@ -73,6 +73,7 @@ struct LinearArgs {
     float scale;
     bool accumulate;
     int rows;                // tokens
+    const uint8_t* then = nullptr;  // weights that are read next; null: those that follow in the matrix
 };
 
 struct RouteArgs {
