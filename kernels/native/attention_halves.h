@@ -21,11 +21,19 @@ struct HalfRows {
     const uint8_t* at(int token) const { return page + plane.offset + (row + token) * bytes(); }
 };
 
+// As prefetch_rows, `count` lines from those bytes on.
+PK_INLINE void prefetch_lines(const HalfRows& rows, const uint8_t* at, int count) {
+    for (int i = 0; i < count; i++) __builtin_prefetch(at + 96 * rows.bytes() + 64 * i, 0, 2);
+}
+
 // Channels of 16 keys from `first` on: vector i has channel i below and 8 + i above, vector 8 + i the same of the next 16.
 PK_INLINE void load_channels(const HalfRows& rows, int first, int channel, __m512i out[16]) {
     const __m512i order = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), next = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
     const uint8_t* at = rows.at(first) + 2 * channel;
-    each<16>(PK_EACH(i) { out[i] = first + i < rows.tokens ? _mm512_loadu_si512(at + i * rows.bytes()) : _mm512_setzero_si512(); });
+    prefetch_lines(rows, rows.at(first) + channel / 32 * W * 64, W);
+    const int tokens = rows.tokens - first;
+    if (tokens >= W) each<16>(PK_EACH(i) { out[i] = _mm512_loadu_si512(at + i * rows.bytes()); });
+    else each<16>(PK_EACH(i) { out[i] = i < tokens ? _mm512_loadu_si512(at + i * rows.bytes()) : _mm512_setzero_si512(); });
     transpose_words(out);
     transpose_words(out + 8);
     each<8>(PK_EACH(i) {
@@ -40,7 +48,6 @@ template <int M>
 static void half_scores(const HalfRows& keys, const float* queries, float* scores) {
     const int dim = keys.plane.head_dim;
     for (int first = 0; first < kTileTokens; first += W) {
-        prefetch_rows(keys.page, keys.plane, keys.row + first, W, 4);
         vf sums[M];
         each<M>(PK_EACH(m) { sums[m] = vzero(); });
         for (int d = 0; d < dim; d += 32) {
@@ -87,7 +94,8 @@ static void half_columns(const HalfRows& values, const HalfSums& to, int channel
         sums[x] = to.fresh ? vzero() : shuffled(vload(sum));
     });
     for (int t = 0; t < kTileTokens; t += 2) {
-        if (channel == 0) prefetch_rows(values.page, values.plane, values.row + t, 2, 4);
+        prefetch_lines(values, values.at(t) + 2 * channel, (N * W + 31) / 32);
+        prefetch_lines(values, values.at(t + 1) + 2 * channel, (N * W + 31) / 32);
         __m512i pairs[N];
         each<N>(PK_EACH(j) { pairs[j] = value_pair(values, t, channel + j * W); });
         each<M>(PK_EACH(m) {
