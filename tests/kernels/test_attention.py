@@ -130,6 +130,21 @@ def test_a_row_does_not_depend_on_its_batch(isa: str, window: int, kv_type: str)
         assert np.array_equal(together[first : first + count], run(first, count, 2)), (first, count)
 
 
+@pytest.mark.parametrize("heads", range(1, 9))
+def test_few_queries_give_what_many_give(isa: str, heads: int) -> None:
+    tokens, dims = 530, (96, 80)
+    pages = written(tokens, 1, *dims, ("f16", "f16"), How(isa=isa))
+    q = normal(tokens, heads * dims[0], seed=5)
+
+    def run(first: int, count: int) -> np.ndarray:
+        part = np.ascontiguousarray(q[first : first + count])
+        return attention(part, pages.layer, PAGE, pages.batch([count], [first]), heads, 0.2, 200, how=How(1, isa))
+
+    together = run(0, tokens)
+    for first, count in [(0, 1), (62, 2), (511, 1), (529, 1), (250, 8 // heads)]:
+        assert np.array_equal(together[first : first + count], run(first, count)), (first, count)
+
+
 def test_other_sequences_do_not_matter(isa: str) -> None:
     layer = layout(2, 16, 16, "f16", "f16", PAGE)
     counts, starts = [5, 1, 30], [0, 620, 100]
