@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.backends.choice import open_backend
 from engine.chat_format import ChatFormat
 from engine.chat_sources import chat_templates
+from engine.collector import collector_at_rest
 from engine.errors import EngineError
 from engine.gguf import GgufFile
 from engine.kv.fingerprint import fingerprint
@@ -63,7 +62,7 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
         check_tensors(gguf, spec)
         layout = PageLayout.for_spec(spec, settings.kv_type_k, settings.kv_type_v)
         on_stage("reading the tokenizer")
-        with _collector_at_rest():
+        with collector_at_rest():
             tokenizer = Tokenizer.from_gguf(gguf)
         chat = ChatFormat.from_gguf(gguf, tokenizer, reasoning=settings.reasoning, variant=settings.chat_template)
         on_stage("mapping the weights")
@@ -83,18 +82,6 @@ def load(path: Path, settings: EngineSettings, on_stage: Callable[[str], None]) 
     said = (*spec.warnings, *tokenizer.warnings, *warnings, *tight, *opened.warnings, *chat.warnings)
     handle = ModelHandle(info, spec, tokenizer, chat, held, said)
     return LoadedModel(handle, gguf, layout, print_, opened.numerics, opened.backend)
-
-
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """While a hundred thousand strings are made that stay: looking through them for cycles takes long."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def physical_cores() -> int:

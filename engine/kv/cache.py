@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from engine.collector import collector_at_rest
 from engine.kv import adopt
 from engine.kv.claims import Claims
 from engine.kv.conversations import Conversations, Own
@@ -76,6 +77,7 @@ class KvCache:
 
     # --- prefixes ---
 
+    @collector_at_rest()  # a long prefix makes thousands of small objects
     def match(
         self, tokens: Tokens, shifts: tuple[Shift, ...] = (), conversation: str | None = None, history: int = 0
     ) -> PrefixMatch:
@@ -253,10 +255,8 @@ class KvCache:
         return before - self.pool.used_bytes
 
     def remove_range(self, sequence: Sequence, start: int, count: int, rotation: KeyRotation) -> Sequence:
-        """A sequence without the tokens [start, start + count); what follows is moved up and approximate.
-
-        KvMemoryFull: no room for the moved pages. The given sequence is not changed.
-        """
+        """A sequence without the tokens [start, start + count); what follows is moved up and approximate. The given one
+        is not changed. KvMemoryFull: no room for the moved pages."""
         return remove_range(sequence, self.layout, start, count, rotation)
 
     # --- used by sequences and restores ---
