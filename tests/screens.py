@@ -129,8 +129,7 @@ def tour(
         camera.take("06-timing")
         long_import(driver, camera, long)
         dialogs(driver, camera)
-        window.chat.composer.editor.setPlainText("Which of these rules came first, and where is it written?")
-        camera.take("12-draft-with-price", settle=1.0)
+        priced_draft(driver, camera, "Which of these rules came first, and where is it written?")
         driver.desktop.theme.choose("dark")
         window.tabs.setCurrentIndex(READER)
         camera.take("13-dark", settle=1.0)
@@ -144,6 +143,15 @@ def tour(
         window._drop.hide()
     finally:
         driver.quit()
+
+
+def priced_draft(driver: Driver, camera: Camera, draft: str) -> None:
+    composer = driver.window.chat.composer
+    composer.editor.setPlainText(draft)
+    driver.until(lambda: "new token" in composer.meter.accessibleDescription(), "no price")
+    camera.take("12-draft-with-price")
+    assert composer.text() == draft, "the picture shows no draft"
+    composer.editor.clear()
 
 
 def long_import(driver: Driver, camera: Camera, long: Path) -> None:
@@ -165,6 +173,7 @@ def long_import(driver: Driver, camera: Camera, long: Path) -> None:
 
 def dialogs(driver: Driver, camera: Camera) -> None:
     window = driver.window
+    here = window.controller.on_screen
     camera.dialog("09-models", window.dialogs.models)
     camera.dialog("10-preferences", window.dialogs.preferences)
     camera.dialog("11-shortcuts", window.dialogs.shortcuts)
@@ -176,6 +185,9 @@ def dialogs(driver: Driver, camera: Camera) -> None:
     shown = window.conversations.rows.rowCount()
     driver.desktop.toasts._action.click()
     driver.until(lambda: window.conversations.rows.rowCount() > shown, "undo did nothing")
+    driver.wait(0.5)  # what came back is shown; its draft replaces one that is typed before
+    driver.choose(here)
+    driver.wait(0.5)
 
 
 def main() -> int:

@@ -31,5 +31,5 @@ def test_plain_reasons_stay() -> None:
 
 
 def test_download_says_what_it_is_for() -> None:
-    words = fetch_words(FetchProgress(JobId("j"), "search by meaning", 1 << 20, 80 << 20))
+    words = fetch_words(FetchProgress(JobId("j"), "search by meaning", 1_000_000, 80_000_000))
     assert words == "Downloading the small model that searches by meaning: 1.00 MB of 80.0 MB"
