@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QToolButton
 
 from app.chat.words import speed_words
 from app.core.events import TurnDone
-from app.models.words import model_name
 from app.services import Services
 from app.widgets.elided import ElidedLabel
 from app.widgets.format import count, duration
@@ -23,6 +22,7 @@ from engine.messages import (
     ModelLoaded,
     ModelLoading,
 )
+from engine.models.naming import readable_name
 from rag.sizes import size_text
 
 MEMORY_EVERY_MS = 5000
@@ -154,7 +154,7 @@ class StatusBar(QStatusBar):
         return self._loaded
 
     def _show_loading(self, event: ModelLoading) -> None:
-        self._model.setText(f" Loading {event.path.stem}: {event.stage}")
+        self._model.setText(f" Loading {readable_name(event.path)}: {event.stage}")
 
     def _show_failed(self, event: ModelFailed) -> None:
         self._loaded = None
@@ -179,7 +179,7 @@ class StatusBar(QStatusBar):
     def _show_model(self) -> None:
         if self._loaded is None:
             return
-        parts = [model_name(self._loaded.path, self._loaded.name), *self._loaded.devices[:2]]
+        parts = [self._loaded.name, *self._loaded.devices[:2]]
         if self._speed:
             parts.append(self._speed)
         self._model.setText(" " + "  ·  ".join(parts))

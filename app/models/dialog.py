@@ -21,13 +21,14 @@ from PySide6.QtWidgets import (
 from app.core import events
 from app.core.errors import UserError, as_user_error
 from app.models.fetch import FetchView
-from app.models.words import model_name, plain_error
+from app.models.words import plain_error
 from app.services import Services
 from app.widgets.cards import ErrorCard, button, label
 from app.widgets.format import count
 from app.widgets.layouts import clear_layout
 from app.widgets.rows import FACE, RowFace, RowList
 from engine.messages import ModelFailed, ModelLoaded, ModelLoading
+from engine.models.naming import readable_name
 from rag.sizes import size_text
 
 if TYPE_CHECKING:
@@ -37,13 +38,12 @@ _ORIGINS = {"starter": "starter model", "hub": "from Hugging Face", "file": "fil
 
 
 def entry_face(entry: ModelEntry) -> RowFace:
-    name = model_name(entry.path, entry.name)
     if not entry.present:
-        return RowFace(name, "the file is gone", "warning", "warn", "warn")
+        return RowFace(entry.name, "the file is gone", "warning", "warn", "warn")
     detail = f"{size_text(entry.bytes)}, {_ORIGINS[entry.origin]}"
     if entry.chosen:
-        return RowFace(name, f"{detail}, in use", "exact", "good")
-    return RowFace(name, detail, "model")
+        return RowFace(entry.name, f"{detail}, in use", "exact", "good")
+    return RowFace(entry.name, detail, "model")
 
 
 class ModelsModel(QAbstractListModel):
@@ -142,8 +142,8 @@ class ModelsDialog(QDialog):
                 "Choose one below, or get the starter model: small, and enough to try everything."
             )
             return
-        self._current.setText(model_name(loaded.path, loaded.name))
-        self._current.setToolTip(f"{loaded.name}\n{loaded.path}")
+        self._current.setText(loaded.name)
+        self._current.setToolTip(str(loaded.path))
         self._detail.setText(
             f"{loaded.architecture}, {size_text(loaded.weights_bytes)} of weights, "
             f"context {count(loaded.context)} tokens, "
@@ -152,7 +152,7 @@ class ModelsDialog(QDialog):
         self.reload()
 
     def _loading(self, event: ModelLoading) -> None:
-        self._current.setText(f"Loading {event.path.name}")
+        self._current.setText(f"Loading {readable_name(event.path)}")
         self._detail.setText(event.stage)
 
     def _failed(self, event: ModelFailed) -> None:

@@ -1,23 +1,16 @@
-"""What the window says about models: their names, and what is wrong with a file, for people who build none."""
+"""What the window says about a model file that cannot be used, for people who build none."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from app.core.errors import UserError
-from engine.models.naming import readable_name
 
 _OTHER_FORMAT = re.compile(r"not a GGUF", re.IGNORECASE)
 _UNKNOWN_KIND = re.compile(
     r"supported|not part of|GGUF version|big-endian|unknown tensor type|has type", re.IGNORECASE
 )
 _DAMAGED = re.compile(r"\boffset\b|\btensors?\b|\bkey\b|truncated|damaged", re.IGNORECASE)
-
-
-def model_name(path: Path, name: str = "") -> str:
-    """As on the command line."""
-    return readable_name(path, name)
 
 
 def plain_error(error: UserError) -> UserError:
