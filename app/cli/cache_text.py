@@ -148,7 +148,7 @@ def difference_lines(found: StateDifference, same: bool, words: Difference | Non
         there = f"Token {found.position:,}: id {found.first_token} in the first, id {found.second_token} in the second"
         return [common, f"{there} ({found.why})."]
     kind = "question" if words.role == "user" else "answer"
-    where = f"message {words.number} ({kind}), token {words.index + 1:,} (token {words.position:,} of the whole)"
+    where = f"message {words.number} ({kind}), token {words.index + 1:,} (token {words.position + 1:,} of the whole)"
     if words.roles_differ:
         return [common, f"They part in {where}: “{words.found}” was read once as prompt and once as answer."]
     return [common, f"They part in {where}: “{words.expected}” in the first, “{words.found}” in the second."]

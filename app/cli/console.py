@@ -31,6 +31,7 @@ class Console:
     def text(self, text: str = "", end: str = "\n") -> None:
         """For readers; silent with --json."""
         if not self.as_json:
+            self.clear()
             self.out.write(text + end)
             self.out.flush()
 

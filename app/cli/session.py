@@ -104,9 +104,9 @@ class Session:
                 raise UserError(event.what, event.why, event.next)
         raise AssertionError("events never end")
 
-    def show_import(self, progress: IngestProgress) -> None:
+    def show_import(self, progress: IngestProgress, more: str = "") -> None:
         if progress.phase != "done":
-            self.console.progress(f"{self.name_of(progress)}: {import_words(progress)}")
+            self.console.progress(f"{self.name_of(progress)}: {import_words(progress)}{more}")
 
     def name_of(self, progress: IngestProgress) -> str:
         """The document's name; its stored copy is named otherwise."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.cli.console import Console
@@ -68,7 +69,8 @@ def after_answer(session: Session, documents: Sequence[DocumentId], *, told: boo
         return
     end = time.monotonic() + AFTER_ANSWER_S
     try:
-        library.embed([document.id for document in missing], session.show_import, lambda: time.monotonic() > end)
+        shown = partial(session.show_import, more=" (the answer is complete; Ctrl-C leaves this for later)")
+        library.embed([document.id for document in missing], shown, lambda: time.monotonic() > end)
     except (IntakeCancelled, KeyboardInterrupt):
         left = [document for document in missing if not library.document(document.id).embedded]
         if left:

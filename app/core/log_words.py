@@ -11,7 +11,7 @@ from app.core.records import ComputedSpan
 from rag.sizes import plural, size_text
 
 _APART = frozenset({"at", "operation", "conversation", "process", "level", "source"})
-_REUSE = frozenset({"tokens", "memory", "disk", "reason"})
+_REUSE = frozenset({"tokens", "memory", "disk", "reason", "cut", "position", "expected", "found"})
 _SAVE = frozenset({"tokens", "bytes", "state_bytes"})
 
 
@@ -35,16 +35,19 @@ def _reuse(entry: dict[str, Any]) -> list[str]:
     """`tokens`: of the whole prompt."""
     memory, disk = entry.get("memory", 0), entry.get("disk", 0)
     found = f"{memory + disk:,} of {entry.get('tokens', 0):,} tokens ({memory:,} memory, {disk:,} disk)"
-    reason = entry.get("reason")
-    return [found, *_pairs(entry, _REUSE), *([_rest(str(reason))] if reason else [])]
+    return [found, *_pairs(entry, _REUSE), *([_rest(entry)] if entry.get("reason") else [])]
 
 
-def _rest(reason: str) -> str:
+def _rest(entry: dict[str, Any]) -> str:
+    """`cut`: tokens that this conversation had computed and cannot use; `position`: where others were kept."""
+    reason = str(entry["reason"])
     if reason == "new":
         return "the rest is new"
     if reason == "last sampled":
         return "then the token sampled last"
-    return f"the rest: {reason_words(ComputedSpan(0, 0, reason, 0.0))}"
+    lost = f"{plural(entry['cut'], 'token')} read again" if entry.get("cut") else "the rest"
+    first = f", from token {entry['position']:,} on" if "position" in entry else ""
+    return f"{lost}: {reason_words(ComputedSpan(0, 0, reason, 0.0))}{first}"
 
 
 def _save(entry: dict[str, Any]) -> list[str]:

@@ -220,4 +220,7 @@ def page_texts(db: Database, document_id: DocumentId) -> Iterable[tuple[int, str
 
 
 def unknown(document_id: object) -> DocumentError:
-    return DocumentError("This document is not in the library.", f"({document_id})", "Add it.", "unknown_document")
+    """`document_id`: a number, or what was taken for a name."""
+    why = f"None is called “{document_id}”." if isinstance(document_id, str) else f"It has no number {document_id}."
+    next = "Take its file in first, or give its name as the library lists it ('pagekeep index ls')."
+    return DocumentError("This document is not in the library.", why, next, "unknown_document")

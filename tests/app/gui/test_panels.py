@@ -244,6 +244,8 @@ def test_the_log_in_words() -> None:
     new, edited = {**entry, "reason": "new"}, {**entry, "reason": "edited"}
     assert log_words(new).endswith(", the rest is new")
     assert log_words(edited).endswith(", the rest: other tokens were kept here")
+    cut = log_words({**edited, "cut": 100, "position": 1100, "expected": 33, "found": 36})
+    assert cut.endswith("read, 100 tokens read again: other tokens were kept here, from token 1,100 on")
     saved = {"operation": "save", "level": "info", "tokens": 1830, "state_bytes": 42_163_200, "bytes": 900_000}
     assert log_words(saved) == "save      1,830 tokens, 42.2 MB, 900 kB of it written now"
     assert log_words({"operation": "canary", "equal": False, "start": 64}) == "canary    not equal, start 64"
