@@ -29,6 +29,24 @@ LIST = re.compile(
     r"|\b(?:list|name|find|show|give(?: me)?|what are|which are|enumerate)\s+(?:of\s+)?(?:all|every|each)\b",
     re.IGNORECASE,
 )
+_TOLD = r"(?:mentioned|listed|named|described|defined|discussed|covered|given|shown|introduced|distinguished)"
+COUNTS = (
+    re.compile(rf"\bhow many (?P<things>[^?.;:]+?)\s+(?:are|is|were)\s+(?P<rest>(?:there|{_TOLD})\b[^?.;:]*)", re.I),
+    re.compile(r"\bhow many (?P<things>[^?.;:]+?)\s+do(?:es)?\s+(?P<rest>[^?.;:]+?)\s+"
+               r"(?:mention|list|name|describe|define|discuss|cover|introduce|distinguish)\b", re.I),
+    re.compile(r"\bcount\s+(?:all|every|each|the)\s+(?:of\s+the\s+)?(?P<things>[^?.;:]+)(?P<rest>)", re.I),
+)  # fmt: skip
+SIDES = (
+    re.compile(r"\bcompar(?:e|ing)\s+(?P<one>[^?.;:]+?)\s+(?:with|to|and|against)\s+(?P<other>[^?.;:]+)", re.I),
+    re.compile(r"\bcomparison\s+(?:of|between)\s+(?P<one>[^?.;:]+?)\s+(?:with|to|and)\s+(?P<other>[^?.;:]+)", re.I),
+    re.compile(r"\bdifferences?\s+between\s+(?P<one>[^?.;:]+?)\s+and\s+(?P<other>[^?.;:]+)", re.I),
+)
+NO_TOPIC = re.compile(
+    r"\b(?:chapters?|sections?|parts?|appendix|appendices|pages?|documents?|files?|books?|papers?|texts?|editions?"
+    r"|versions?|it|them|each|all|other|others|this|that|these|those)\b|\.pdf\b",
+    re.IGNORECASE,
+)
+SIDE_WORDS = 8
 FILE_NAME = re.compile(r"\S+\.pdf\b", re.IGNORECASE)
 _SUMMARY = """
 a about all an and arguments book brief briefly can content contents could document documents dr file files give ideas
@@ -93,6 +111,35 @@ def wants_whole(question: str) -> bool:
 def wants_list(question: str) -> bool:
     """It asks for entries, which are collected and not told again."""
     return LIST.search(question) is not None
+
+
+def counted(question: str) -> str:
+    """What it has counted, asked for as a list; "" for others, and where the number may stand in the text ("how many
+    days may a guest stay")."""
+    match = next((found for count in COUNTS if (found := count.search(question))), None)
+    if match is None:
+        return ""
+    things, rest = match["things"].strip(), match["rest"].strip()
+    if match.re is COUNTS[1]:
+        return f"List all {things} of {rest}."
+    there = re.match(r"there\b\s*", rest, re.IGNORECASE)
+    told = rest[there.end() :] if there else rest and f"that are {rest}"
+    return f"List all {things} {told}".rstrip() + "."
+
+
+def collects(question: str) -> bool:
+    """Its answer is a list of entries, each from its own place."""
+    return wants_list(question) or bool(counted(question))
+
+
+def compared(question: str) -> tuple[str, str] | None:
+    """The two topics that are to be compared; None where it names none, or parts of the documents."""
+    match = next((found for sides in SIDES if (found := sides.search(question))), None)
+    if match is None or NO_TOPIC.search(match[0]):
+        return None
+    one, other = (re.sub(r"^(?:the|an?)\s+", "", side.strip(), flags=re.I) for side in match.group("one", "other"))
+    longest = max(len(one.split()), len(other.split()))
+    return (one, other) if longest <= SIDE_WORDS and one.casefold() != other.casefold() else None
 
 
 def wants_summary(question: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from app.core.documents import DocumentTexts, pages_in_context
@@ -67,19 +69,21 @@ def cite_answer(
 
 
 def proven(text: str, numbered: dict[int, Passage], library: Library) -> str:
-    """Its sentences that a passage bears out, each with the number of that passage; "" when there is none."""
+    """Its sentences that a passage bears out, with the number of that passage behind them; "" when there is none."""
     said = dict.fromkeys(text[start:end] for start, end in sentences(text))
-    marked = (_proven_sentence(sentence, numbered, library) for sentence in said if any(map(str.isalpha, sentence)))
-    return " ".join(sentence for sentence in marked if sentence)
+    proofs = [(s, _proof(s, numbered, library)) for s in said if any(map(str.isalpha, s))]
+    runs = groupby(((sentence, number) for sentence, number in proofs if number), key=itemgetter(1))
+    return " ".join(f"{' '.join(sentence for sentence, _ in run)} [{number}]" for number, run in runs)
 
 
-def _proven_sentence(sentence: str, numbered: dict[int, Passage], library: Library) -> str:
-    """A sentence too short to be matched by itself may be borne out by a passage that it is marked with."""
+def _proof(sentence: str, numbered: dict[int, Passage], library: Library) -> int:
+    """The passage that bears it out, 0 for none. A sentence too short to be matched by itself may be borne out by a
+    passage that it is marked with."""
     for tried in (sentence, *(f"{sentence} [{number}]" for number in numbered)):
         found = [one for one in cite_answer(tried, numbered, library) if one.verified != "not_found"]
         if found:
-            return f"{sentence} [{found[0].marker}]"
-    return ""
+            return found[0].marker
+    return 0
 
 
 def _without_repeats(answer: str, citations: Iterable[StoredCitation]) -> Iterator[StoredCitation]:

@@ -20,9 +20,10 @@ from app.core.records import AttachedDocument, Conversation, UsedMode
 from app.core.scoping import Scopes, Searched
 from app.core.searches import beginning_hit, found_lookup, placed_lookup
 from app.core.settings import Settings
+from app.core.survey_plan import PART_TOKENS
 from engine.messages import ConversationId, Tokens
 from rag.followup import complete
-from rag.reading_plan import wants_whole
+from rag.reading_plan import compared, wants_whole
 from rag.types import DocumentId, Hit, Passage
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Planner:
         searched = self.scopes.of(situation.conversation.scope, question, readable)
         if situation.conversation.mode == "survey" and searched.documents:
             about = self.texts.about_tokens(searched.documents, searched.pages)
+            if compared(question):
+                about = min(about, 2 * PART_TOKENS)
             return replace(draft.finish("survey"), elsewhere=about)
         if searched.label and not searched.from_words:
             return self._with_passages(draft, searched, look_up)
@@ -82,6 +85,12 @@ class Planner:
         if not searched.from_words:
             searched = replace(searched, documents=tuple(documents))
         return self._with_passages(draft, searched, look_up)
+
+    def found(self, query: str, searched: Searched) -> list[Hit]:
+        """Hits inside what is searched, best first."""
+        documents = [DocumentId(d) for d in searched.documents]
+        hits = self._search(query, documents, self._settings().passages, pages=searched.pages)
+        return [hit for hit in hits if searched.has(hit.passage)]
 
     def bare(self, situation: Situation, question: str) -> Plan:
         """The question alone, nothing of the documents."""
@@ -140,10 +149,7 @@ class Planner:
             return draft.finish("passages", estimated=min(draft.passage_budget(TWO_PASSAGES), characters // 2))
         started = time.perf_counter()
         query = draft.search_text()
-        hits = self._search(
-            query, [DocumentId(d) for d in searched.documents], draft.settings.passages, pages=searched.pages
-        )
-        hits = [hit for hit in hits if searched.has(hit.passage)] or self._beginning(draft, searched)
+        hits = self.found(query, searched) or self._beginning(draft, searched)
         least = draft.cost([hit.passage for hit in hits[:FEWEST_PASSAGES]])
         budget = draft.passage_budget(least)
         if draft.situation.messages and not draft.settings.passage_tokens:

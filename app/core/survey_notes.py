@@ -7,14 +7,16 @@ as if it had been found.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rag.coverage import says_not_found
 
 MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\](?!\()")
 BEFORE_POINT = re.compile(rf"(?: *{MARKER.pattern})+(?=[.,;:])")
 MORE = "…"  # ends a note that was cut
+UNUSABLE = "–"  # a note of which the pages bear nothing out
 SENTENCE_END = re.compile(r"(?<=[^\s\d][.!?。！？])[\"'”’)\]]*\s+|(?<=[。！？])|\n")
+ARTICLE = re.compile(r"^\W*(?:an?|the)\s+")
 NUMBERED = re.compile(r"(?<!\S)\d{1,3}[.)](?=\s|$)")
 BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+(?=\S)")
 NOTHING = re.compile(r"^\W*(?:(?:[\w’']+\s+){0,5}not here|none|nothing|n/?a|no)\W*$", re.IGNORECASE)
@@ -67,7 +69,16 @@ def entries(note: str) -> list[str]:
     """The items of a list; a note without any is one entry."""
     whole = note.removesuffix(MORE).strip()
     items = [BULLET.sub("", line).strip() for line in whole.splitlines() if BULLET.match(line)]
+    items = [item for item in items if not item.endswith(":")]  # "These are the fees:"
     return items or [" ".join(whole.split())]
+
+
+def kept_entries(note: str, prove: Callable[[str], str]) -> str:
+    """The entries of a note as `prove` gives them back, "" for one that is not true; UNUSABLE when none is left."""
+    if says_nothing(note):
+        return note
+    found = listed(filter(None, map(prove, entries(without_markers(note)))))
+    return (f"{found}\n{MORE}" if note.endswith(MORE) else found) if found else UNUSABLE
 
 
 def listed(items: Iterable[str]) -> str:
@@ -79,6 +90,6 @@ def _once(lines: Iterable[str]) -> list[str]:
     """Lines without those whose words were in one before; lines without letters stay."""
     kept: dict[object, str] = {}
     for number, line in enumerate(lines):
-        words = re.findall(r"\w+", without_markers(BULLET.sub("", line)).casefold())
+        words = re.findall(r"\w+", ARTICLE.sub("", without_markers(BULLET.sub("", line)).casefold()))
         kept.setdefault(tuple(words) if any(c.isalpha() for c in "".join(words)) else number, line)
     return list(kept.values())

@@ -16,7 +16,7 @@ from app.core.prompt import Addition, Composed, Context, compose
 from app.core.scoping import Searched
 from app.core.segments import PromptFormat
 from rag.context import reflowed
-from rag.reading_plan import Part, ReadingPlan, reading_plan, wants_list, wants_summary
+from rag.reading_plan import Part, ReadingPlan, collects, counted, reading_plan, wants_summary
 from rag.types import Passage
 
 if TYPE_CHECKING:
@@ -32,19 +32,22 @@ PER_PART_LIST = (
     '{question}\n\nAnswer from these passages only, each entry on a line of its own that begins with "- ".'
     " If they say nothing about it, answer: Not here."
 )
+PER_SIDE = "What do these passages say about {about}? Answer in two or three sentences from them only."
 PER_PART_SUMMARY = "Summarise these passages in two or three sentences."
 TOGETHER = "{notes}\n\nThese are notes on the parts of a document. Answer from all of them together: {question}"
 
 
 @dataclass(frozen=True)
 class SurveyPart:
-    """One step: passages of one or more neighbouring sections. `pages`: labels, for the reader."""
+    """One step: passages of one or more neighbouring sections, or those found for one side of a comparison, which
+    `about` names. `pages`: labels, for the reader."""
 
     title: str
     pages: str
     first_marker: int
     passage_ids: tuple[int, ...]
     tokens: int
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,13 +99,21 @@ def survey_plan(
             f"It takes {asked:,} tokens and goes along with every part.",
             "Shorten it.",
         )
-    note = note_tokens(question)
-    budget = min(PART_TOKENS, context - asked - note - GLUE_TOKENS)
+    note, budget = note_tokens(question), part_budget(question, chat, context)
     several = len(searched.documents) > 1
     named = [_under_its_document(p, texts) for p in passages] if several else passages
-    plan = reading_plan(named, budget, note, lambda text: len(chat.text_ids(f"[000] {reflowed(text)}\n\n")))
+    plan = reading_plan(named, budget, note, lambda text: passage_tokens(chat, text))
     parts = tuple(_part(part, passages, library) for part in plan.parts)
     return SurveyPlan(parts, plan.rounds, question, searched.label)
+
+
+def part_budget(question: str, chat: PromptFormat, context: int) -> int:
+    """Tokens for the passages of one step."""
+    return min(PART_TOKENS, context - len(chat.text_ids(question)) - note_tokens(question) - GLUE_TOKENS)
+
+
+def passage_tokens(chat: PromptFormat, text: str) -> int:
+    return len(chat.text_ids(f"[000] {reflowed(text)}\n\n"))
 
 
 def _under_its_document(passage: Passage, texts: DocumentTexts) -> Passage:
@@ -129,18 +140,20 @@ def _pages(passages: Sequence[Passage], library: Library) -> str:
 
 def note_tokens(question: str) -> int:
     """Most that a note on a part may take."""
-    return LIST_TOKENS if wants_list(question) else NOTE_TOKENS
+    return LIST_TOKENS if collects(question) else NOTE_TOKENS
 
 
-def _instruction(question: str) -> str:
-    if wants_list(question):
-        return PER_PART_LIST
-    return PER_PART_SUMMARY if wants_summary(question) else PER_PART
+def _instruction(question: str, about: str) -> str:
+    if about:
+        return PER_SIDE.format(about=about)
+    if collects(question):  # a model asked for a number makes one up; entries can be checked and counted
+        return PER_PART_LIST.format(question=counted(question) or question)
+    return PER_PART_SUMMARY if wants_summary(question) else PER_PART.format(question=question)
 
 
-def part_prompt(chat: PromptFormat, plan: SurveyPlan, passages: Sequence[Passage]) -> Composed:
+def part_prompt(chat: PromptFormat, plan: SurveyPlan, part: SurveyPart, passages: Sequence[Passage]) -> Composed:
     """Passages numbered from 1, so that what was computed for them serves the next survey too."""
-    question = _instruction(plan.question).format(question=plan.question)
+    question = _instruction(plan.question, part.about)
     return compose(chat, Addition(question, (), tuple(passages), None, grounded=True), Context())
 
 

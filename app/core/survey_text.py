@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from app.core.survey_notes import MORE, says_nothing
+from app.core.survey_notes import MORE, UNUSABLE, entries, says_nothing
 from app.core.survey_plan import SurveyPart, SurveyPlan
-from rag.reading_plan import wants_list
+from rag.reading_plan import collects, counted
 
 NOT_BORNE_OUT = "; these pages do not bear this out"
 TOGETHER_HEAD = "**All together**"
-LEFT_OUT = "Entries of the notes that their pages do not bear out are not in this list."
+NOWHERE = " (no page bears this out)"
+LEFT_OUT = "Only entries that their pages bear out are listed."
+CHOSEN = (
+    "What counts as one was the model's choice: that each stands on its page is checked, not that it was asked for."
+)
+OF_FOUND = "Compared from the passages found for each side, not from every page."
 
 
 def part_head(part: SurveyPart, borne_out: bool) -> str:
@@ -36,27 +41,64 @@ def shown_notes(plan: SurveyPlan, notes: Mapping[int, str], borne_out: Collectio
     )
 
 
-def closing_text(plan: SurveyPlan, notes: Mapping[int, str], together: str) -> str:
-    """What stands under the notes at the end."""
-    silent = sum(1 for step in range(len(plan.parts)) if says_nothing(notes.get(step, "")))
-    if silent == len(plan.parts):
-        parts = "the only part" if silent == 1 else f"all {silent:,} parts"
+def closing_text(plan: SurveyPlan, notes: Mapping[int, str], together: str, borne_out: bool) -> str:
+    """What stands under the notes at the end. `borne_out`: pages support something of what is told `together`."""
+    steps = range(len(plan.parts))
+    unusable = [step for step in steps if notes.get(step) == UNUSABLE]
+    silent = [step for step in steps if says_nothing(notes.get(step, "")) and step not in unusable]
+    if len(silent) == len(steps):
+        parts = "the only part" if len(silent) == 1 else f"all {len(silent):,} parts"
         return f"Nothing about it was found in {parts} read."
-    rest = f"\n\n{silent:,} of {len(plan.parts):,} parts say nothing about it." if silent else ""
+    told = [_counted_alone(plan, notes), *_left_out(plan, silent, unusable)]
+    if counted(plan.question) and len(unusable) + len(silent) < len(steps):
+        told.insert(1, CHOSEN)
     if any(note.endswith(MORE) for note in notes.values()):
-        rest += f"\n\nNotes that end in “{MORE}” were cut: there may be more."
+        told.append(f"Notes that end in “{MORE}” were cut: there may be more.")
     together = together.strip()
-    if not together and len(plan.parts) - silent > 1:
-        return f"No two of these notes are borne out by their pages, so nothing is put together.{rest}"
-    if together and wants_list(plan.question):
-        rest = f"\n\n{LEFT_OUT}{rest}"
-    return (f"{together_head(plan, together)}{together}" if together else "") + rest
+    if together and not says_nothing(together):
+        kept = [LEFT_OUT] if collects(plan.question) else []
+        told = [f"{together_head(plan, together, borne_out)}{together}", *kept, *told]
+    elif len(steps) - len(silent) - len(unusable) > 1:
+        told.insert(0, "No two of these notes are borne out by their pages, so nothing is put together.")
+    return "\n\n".join(filter(None, told))
 
 
-def together_head(plan: SurveyPlan, together: str) -> str:
-    """With the number of entries, where it is a list."""
-    count = len(together.splitlines())
-    told = f" ({count:,} {'entry' if count == 1 else 'entries'})" if wants_list(plan.question) else ""
+def _left_out(plan: SurveyPlan, silent: Sequence[int], unusable: Sequence[int]) -> Iterator[str]:
+    """What of the parts is not to be seen, and why."""
+    parts = len(plan.parts)
+    if unusable:
+        pages = "; ".join(plan.parts[step].pages for step in unusable)
+        yield (
+            f"What the model wrote on {len(unusable):,} of {parts:,} parts ({pages}) is left out: these pages do not"
+            " bear it out. A larger model may do better."
+        )
+    sides = [part.about for part in plan.parts if part.about]
+    if sides:
+        yield from (f"Nothing about {sides[step]} was found in {plan.parts[step].pages}." for step in silent)
+        yield OF_FOUND
+    elif silent:
+        yield f"{len(silent):,} of {parts:,} parts say nothing about it."
+
+
+def _counted_alone(plan: SurveyPlan, notes: Mapping[int, str]) -> str:
+    """The number of entries, where a part that is all there is was asked for it."""
+    note = notes.get(0, "")
+    alone = len(plan.parts) == 1 and counted(plan.question) and not says_nothing(note)
+    return f"{_number(len(entries(note)))}, counted by Pagekeep." if alone else ""
+
+
+def _number(count: int) -> str:
+    return f"{count:,} {'entry' if count == 1 else 'entries'}"
+
+
+def together_head(plan: SurveyPlan, together: str, borne_out: bool) -> str:
+    """With the number of entries, where it is a list; counting is never left to the model."""
+    told = ""
+    if collects(plan.question):
+        by = ", counted by Pagekeep" if counted(plan.question) else ""
+        told = f" ({_number(len(together.splitlines()))}{by})"
+    elif not borne_out:
+        told = NOWHERE
     return f"{TOGETHER_HEAD}{told}\n\n"
 
 
@@ -70,7 +112,7 @@ def models_words(plan: SurveyPlan, notes: Mapping[int, str], borne_out: Collecti
         at += len(part_text(plan.parts[step], notes[step], step in borne_out))
         blank[start:at] = text[start:at]
     together = notes.get(plan.steps - 1, "").strip() if plan.rounds else ""
-    head = together_head(plan, together)
+    head = together_head(plan, together, plan.steps - 1 in borne_out)
     if together and text.startswith(head, at):
         start, end = at + len(head), at + len(head) + len(together)
         blank[start:end] = text[start:end]

@@ -20,7 +20,8 @@ from app.core.prompt import Composed
 from app.core.reasoning import split_answer
 from app.core.records import Message, StoredCitation, TurnReport
 from app.core.segments import PromptFormat
-from app.core.survey_notes import entries, listed, renumbered, says_nothing, tidied, without_markers
+from app.core.survey_compare import comparison_plan, side_note, without_false
+from app.core.survey_notes import entries, kept_entries, listed, renumbered, says_nothing, tidied, without_markers
 from app.core.survey_plan import SurveyPart, SurveyPlan, joined_prompt, note_tokens, part_prompt, survey_plan
 from app.core.survey_text import closing_text, models_words, shown_notes
 from app.core.totals import TurnTotals
@@ -36,7 +37,7 @@ from engine.messages import (
     TurnId,
     scratch_state,
 )
-from rag.reading_plan import wants_list
+from rag.reading_plan import collects, counted
 from rag.types import Passage
 
 THINKING_TOKENS = 512  # room for what a reasoning model writes before its note
@@ -85,17 +86,18 @@ class Survey:
         if step < len(self.plan.parts):
             part = self.plan.parts[step]
             passages = self._passages(part)
-            composed = part_prompt(self._chat(passages), self.plan, passages)
+            composed = part_prompt(self._chat(passages), self.plan, part, passages)
             text = self._ask(composed, note_tokens(self.plan.question), step)
-            return renumbered(text, part.first_marker, len(passages))
+            return self._usable(part, renumbered(text, part.first_marker, len(passages)))
         told = self._joined(step)
         last = step == self.plan.steps - 1
-        if len(told) < 2:
+        if len(told) < 2 and not counted(self.plan.question):
             return told[0][1] if told and not last else ""
-        if wants_list(self.plan.question):
+        if collects(self.plan.question):
             return listed(entry for _, note in told for entry in entries(note))
         most = self.services.settings().sampling.max_tokens if last else note_tokens(self.plan.question)
-        return self._ask(joined_prompt(self._chat(), self.plan.question, told), most, step)
+        text = self._ask(joined_prompt(self._chat(), self.plan.question, told), most, step)
+        return without_false(text, self._cited(text)) if self.plan.parts[0].about else text
 
     def _chat(self, passages: Sequence[Passage] = ()) -> PromptFormat:
         """Parts show their document's date: what was computed for them serves the next survey too."""
@@ -109,33 +111,36 @@ class Survey:
         for groups in self.plan.rounds:
             if step < first + len(groups):
                 steps = [before + n for n in groups[step - first]]
-                told = ((self._title(n), self._told(n)) for n in steps if self._counts(n))
-                return [(title, note) for title, note in told if note]
+                return [(self._title(n), self.notes[n]) for n in steps if self._counts(n)]
             before, first = first, first + len(groups)
         raise AssertionError("the plan has no such step")
 
     def _counts(self, step: int) -> bool:
         return not says_nothing(self.notes[step]) and (step >= len(self.plan.parts) or step in self._borne_out)
 
-    def _told(self, step: int) -> str:
-        """The note; of a list on a part, the entries that its pages bear out, each with its passage."""
-        if step >= len(self.plan.parts) or not wants_list(self.plan.question):
-            return self.notes[step]
-        numbered = self._numbered(self.plan.parts[step])
-        library = self.services.library()
-        told = entries(without_markers(self.notes[step]))
-        return listed(filter(None, (proven(entry, numbered, library) for entry in told)))
+    def _usable(self, part: SurveyPart, note: str) -> str:
+        """What is kept of a note: of lists and sides of a comparison, what the pages bear out, with its passages."""
+        numbered, library = self._numbered(part), self.services.library()
+        if part.about:
+            return side_note(part.about, numbered, proven(without_markers(note), numbered, library))
+        if collects(self.plan.question):
+            return kept_entries(note, lambda entry: proven(entry, numbered, library))
+        return note
 
     def _numbered(self, part: SurveyPart) -> dict[int, Passage]:
         return dict(enumerate(self._passages(part), part.first_marker))
 
     def _bears_out(self, step: int) -> bool:
-        """The part's own pages support at least something of its note."""
-        if step >= len(self.plan.parts) or says_nothing(self.notes[step]):
+        """The part's own pages support at least something of its note; any page does, of what is put together."""
+        if says_nothing(self.notes[step]):
             return False
-        numbered = self._numbered(self.plan.parts[step])
-        found = cite_answer(self.notes[step], numbered, self.services.library())
+        found = self._cited(self.notes[step], *self.plan.parts[step : step + 1])
         return any(citation.verified != "not_found" for citation in found)
+
+    def _cited(self, text: str, *parts: SurveyPart) -> tuple[StoredCitation, ...]:
+        """Against the passages of these parts, or all."""
+        numbered = {number: p for part in parts or self.plan.parts for number, p in self._numbered(part).items()}
+        return cite_answer(text, numbered, self.services.library())
 
     def _title(self, step: int) -> str:
         return self.plan.parts[step].title if step < len(self.plan.parts) else ""
@@ -205,7 +210,8 @@ class Survey:
         text = shown_notes(self.plan, self.notes, self._borne_out)
         if done:
             last = self.notes.get(self.plan.steps - 1, "") if self.plan.rounds else ""
-            text = (text + closing_text(self.plan, self.notes, last)).rstrip()
+            supported = self.plan.steps - 1 in self._borne_out
+            text = (text + closing_text(self.plan, self.notes, last, supported)).rstrip()
         tokens, closing = self._history(text, done), text[len(self.answer.text) :]
         self.answer = replace(self.answer, text=text, tokens=tokens, state="complete" if done else "cancelled")
         report = self._report("stop" if done else "cancelled")
@@ -256,7 +262,10 @@ def begin_survey(
     searched = planner.scopes.of(conversation.scope, question, readable)
     asked = planner.bare(situation, question)
     known = asked.context.markers if rest else {}
-    plan = survey_plan(
+    plan = None
+    if not rest:
+        plan = comparison_plan(question, searched, planner.found, services.library(), model.chat, model.context)
+    plan = plan or survey_plan(
         question, searched, planner.texts, services.library(), model.chat, model.context, known.__contains__
     )
     job.check()

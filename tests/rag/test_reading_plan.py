@@ -3,7 +3,16 @@ import random
 import pytest
 
 from rag import Document, DocumentId, Library, Passage
-from rag.reading_plan import ReadingPlan, reading_plan, wants_list, wants_summary, wants_whole
+from rag.reading_plan import (
+    ReadingPlan,
+    collects,
+    compared,
+    counted,
+    reading_plan,
+    wants_list,
+    wants_summary,
+    wants_whole,
+)
 
 
 def words(text: str) -> int:
@@ -113,3 +122,39 @@ def test_questions_for_the_whole(question: str, whole: bool) -> None:
 )
 def test_lists_and_summaries(question: str, listing: bool, summary: bool) -> None:
     assert (wants_list(question), wants_summary(question)) == (listing, summary)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("How many init systems are mentioned?", "List all init systems that are mentioned."),
+        ("How many ways are there to pause?", "List all ways to pause."),
+        ("how many rules are there in chapter 3?", "List all rules in chapter 3."),
+        ("How many kinds of keys does the document describe?", "List all kinds of keys of the document."),
+        ("Count the fees", "List all fees."),
+        ("How many days may a guest stay?", ""),
+        ("How many members are required for a vote?", ""),
+        ("What does it cost?", ""),
+    ],
+)
+def test_what_is_counted_is_asked_for_as_a_list(question: str, asked: str) -> None:
+    assert counted(question) == asked
+    assert collects(question) == bool(asked)
+
+
+@pytest.mark.parametrize(
+    ("question", "sides"),
+    [
+        ("Compare boxes with candlesticks.", ("boxes", "candlesticks")),
+        ("What is the difference between the deposit and a fee?", ("deposit", "fee")),
+        ("Give a comparison of Breaks and Conflicts", ("Breaks", "Conflicts")),
+        ("Compare chapter 2 with chapter 3", None),
+        ("Compare one.pdf with two.pdf", None),
+        ("Compare it with the others", None),
+        ("Compare the two editions", None),
+        ("Compare keys with keys", None),
+        ("List all fees", None),
+    ],
+)
+def test_sides_of_a_comparison(question: str, sides: tuple[str, str] | None) -> None:
+    assert compared(question) == sides

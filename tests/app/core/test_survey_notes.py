@@ -2,7 +2,16 @@
 
 import pytest
 
-from app.core.survey_notes import entries, listed, renumbered, says_nothing, tidied, without_markers
+from app.core.survey_notes import (
+    UNUSABLE,
+    entries,
+    kept_entries,
+    listed,
+    renumbered,
+    says_nothing,
+    tidied,
+    without_markers,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,4 +66,17 @@ def test_notes_are_tidied(note: str, cut: bool, shown: str) -> None:
 def test_entries_are_the_items_of_a_list_or_all_of_a_note() -> None:
     assert entries("Here they are:\n- Keys [1]\n2. Desks\n* A chair …") == ["Keys [1]", "Desks", "A chair"]
     assert entries("Keys cost\n12 euros. …") == ["Keys cost 12 euros."]
-    assert listed(["Keys [1]", "keys [4]", "12", "12"]) == "- Keys [1]\n- 12\n- 12"
+    assert listed(["Keys [1]", "the keys [4]", "12", "12"]) == "- Keys [1]\n- 12\n- 12"
+    assert listed(["A list", "Another list"]) == "- A list\n- Another list"
+
+
+def test_only_entries_that_are_true_are_kept() -> None:
+    def prove(entry: str) -> str:
+        return f"{entry} [4]" if "Keys" in entry else ""
+
+    assert kept_entries("- Keys cost 12 euros [1]\n- Penguins\n- Keys cost 12 euros …", prove) == (
+        "- Keys cost 12 euros [4]\n…"
+    )
+    assert kept_entries("- Penguins\n- Whales", prove) == UNUSABLE
+    assert says_nothing(UNUSABLE)
+    assert kept_entries("Not here.", prove) == "Not here."

@@ -22,6 +22,8 @@ from tests.rag.pdf_files import write_pdf
 pytestmark = pytest.mark.model
 QUESTION = "Which rules about time are there?"
 LIST = "List all rules about time."
+COUNT = "How many rules about time are there?"
+PUT_TOGETHER = "All rules were put together."
 SMALL = 1024  # tokens of context, so that the sample document has several parts
 
 
@@ -38,7 +40,7 @@ def quoting(prompt: str) -> str:
     """What a model says that copies: the first words of the last passage, or that all of it was put together."""
     marks = list(re.finditer(r"\[(\d+)\] ", prompt))
     if "notes on the parts" in prompt:
-        return "All rules were put together."
+        return f"{PUT_TOGETHER} Guests may stay."
     passage = prompt[marks[-1].end() :].split("\n\nAnswer from")[0]
     return f"{' '.join(passage.split()[:14])} [{marks[-1][1]}]."
 
@@ -49,6 +51,13 @@ def begin(desk: Desk, question: str = QUESTION, **changes: Any) -> Any:
         desk.store.set_scope(conversation.id, Scope(**changes))
     desk.turns.ask(conversation.id, question, survey=True)
     return conversation.id
+
+
+def compare(desk: Desk, question: str) -> Any:
+    conversation = desk.store.create(documents=[desk.document])
+    desk.store.set_mode(conversation.id, "survey")
+    desk.turns.ask(conversation.id, question)
+    return desk.end_of_turn().message
 
 
 def test_every_passage_is_read_once_within_the_budget(desk: Desk) -> None:
@@ -63,7 +72,7 @@ def test_every_passage_is_read_once_within_the_budget(desk: Desk) -> None:
     assert len(turns) == plan.steps
     assert all(len(turn.tokens) + turn.sampling.max_tokens <= SMALL for turn in turns)
     assert all(turn.conversation != conversation for turn in turns), "behind the conversation the reader looks at"
-    assert done.message.text.endswith("**All together**\n\nAll rules were put together.")
+    assert done.message.text.endswith(f"**All together** (no page bears this out)\n\n{PUT_TOGETHER} Guests may stay.")
     assert done.message.report.mode == "survey"
 
 
@@ -237,22 +246,24 @@ def test_a_plan_survives_its_json(desk: Desk) -> None:
     assert plan.parts[0].passage_ids[0] not in rest.parts[0].passage_ids
 
 
-def test_a_list_is_collected_from_the_notes_and_every_entry_is_cited(desk: Desk) -> None:
+@pytest.mark.parametrize(("question", "told"), [(LIST, ""), (COUNT, ", counted by Pagekeep")])
+def test_a_list_is_collected_from_the_notes_and_every_entry_is_cited(desk: Desk, question: str, told: str) -> None:
     def copies(turn: Any) -> list[int]:
         first = " ".join(desk.engine.decode(turn.tokens.ids).split("[1] ")[-1].split()[:12])
         return [*desk.text_ids(f"- {first}\n- Penguins swim across the Atlantic twice.\n- {first}"), desk.end]
 
     desk.engine.answer = copies
-    begin(desk, LIST)
+    begin(desk, question)
     message = desk.end_of_turn().message
     plan = desk.store.surveys.plan(message.id)
     assert len(desk.engine.submitted) == len(plan.parts), "the model is not asked to tell the list again"
-    notes, together = message.text.split(f"**All together** ({len(plan.parts)} entries)\n\n")
+    assert all("List all rules about time" in desk.engine.decode(turn.tokens.ids) for turn in desk.engine.submitted)
+    notes, together = message.text.split(f"**All together** ({len(plan.parts)} entries{told})\n\n")
     items = [line for line in together.splitlines() if line.startswith("- ")]
     assert len(items) == len(plan.parts)
     assert all(re.search(r"\[\d+\]$", item) for item in items)
-    assert "Penguins" in notes
-    assert "Penguins" not in together
+    assert notes.count("- ") == len(plan.parts)
+    assert "Penguins" not in message.text
     borne_out = {citation.marker for citation in message.citations if citation.verified != "not_found"}
     assert {int(item.rsplit("[", 1)[1][:-1]) for item in items} <= borne_out
 
@@ -282,3 +293,50 @@ def test_short_documents_that_are_read_together_are_named(desk: Desk, tmp_path: 
     plan = survey_plan(QUESTION, searched, desk.texts, desk.library, desk.format, SMALL, lambda _: False)
     (part,) = plan.parts
     assert part.pages == "one.pdf, page 1; two.pdf, page 1"
+
+
+@pytest.mark.parametrize("question", [LIST, COUNT])
+def test_a_list_of_inventions_is_told_and_not_shown(desk: Desk, question: str) -> None:
+    desk.engine.answer = [*desk.text_ids("There are 3:\n- Penguins swim twice\n- Whales sing\n- 3"), desk.end]
+    begin(desk, question)
+    message = desk.end_of_turn().message
+    plan = desk.store.surveys.plan(message.id)
+    assert "Penguins" not in message.text
+    assert "3" not in re.sub(r"\(page.*?\)", "", message.text).replace(f" {len(plan.parts)} ", "")
+    assert f"on {len(plan.parts)} of {len(plan.parts)} parts" in message.text
+    assert all(part.pages in message.text for part in plan.parts)
+    assert not message.citations
+
+
+def test_a_count_over_a_single_part_is_made_here(desk: Desk) -> None:
+    desk.engine.answer = lambda turn: [
+        *desk.text_ids("- " + "\n- ".join(sentences_in(desk.engine.decode(turn.tokens.ids))[:2]) + "\n- 17 others"),
+        desk.end,
+    ]
+    begin(desk, COUNT, label="page 3", document_id=desk.document, first=2, last=2)
+    message = desk.end_of_turn().message
+    assert len(desk.store.surveys.plan(message.id).parts) == 1
+    assert "\n\n2 entries, counted by Pagekeep.\n\n" in message.text
+    assert "17" not in message.text
+
+
+def sentences_in(prompt: str) -> list[str]:
+    passage = prompt.split("[1] ")[-1].split("\n\nList all")[0]
+    return [s for s in re.findall(r"[A-Z][^.\n]+\.", passage) if len(s.split()) >= 8]
+
+
+def test_a_comparison_quotes_what_was_found_for_each_side(desk: Desk) -> None:
+    desk.engine.answer = [*desk.text_ids("Penguins swim across the Atlantic twice."), desk.end]
+    message = compare(desk, "Compare the trash with the fees")
+    plan = desk.store.surveys.plan(message.id)
+    assert [part.title for part in plan.parts] == ["trash", "fees"]
+    assert [f"What do these passages say about {side}?" in desk.engine.decode(turn.tokens.ids)
+            for side, turn in zip(("trash", "fees"), desk.engine.submitted, strict=False)] == [True, True]  # fmt: skip
+    quotes = re.findall(r"^- “(.+)” \[(\d+)\]$", message.text, re.MULTILINE)
+    assert len(quotes) in (2, 3, 4)
+    exact = {citation.marker for citation in message.citations if citation.verified == "exact"}
+    assert {int(marker) for _, marker in quotes} <= exact
+    for part in plan.parts:
+        assert f"**{part.about}** ({part.pages})" in message.text
+    assert message.text.endswith("Compared from the passages found for each side, not from every page.")
+    assert SurveyPlan.from_json(plan.to_json()) == plan
