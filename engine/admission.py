@@ -8,17 +8,17 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from engine.both_ways import BothWays
 from engine.errors import ContextOverflow
 from engine.kv.cache import KvCache
 from engine.kv.disk import Gone
 from engine.kv.match import PrefixMatch
 from engine.kv.reasons import why_missing
-from engine.kv.restore import Restore
 from engine.kv.shift import KeyRotation
 from engine.messages import Event, Removal, Tokens, TurnQueued, TurnRestored
 from engine.prefetch import Prefetch
 from engine.timings import Rates, now_ms
-from engine.turn import Phase, Span, Turn, covered, split_reused
+from engine.turn import Phase, Span, Turn, split_reused
 
 LONG_CHECK_MS = 30.0
 
@@ -43,6 +43,7 @@ class Admission:
         self._prefetch = prefetch
         self._early: list[Turn] = []  # they compute while what they came from is being checked
         self._cache = cache
+        self._both_ways = BothWays(cache, rates, self._account)
         self._rotation = rotation
         self._rates = rates
         self._context = context
@@ -59,7 +60,7 @@ class Admission:
         match = self._find(turn)
         restore = self._prefetch.taken_over(match) if self._prefetch else None
         if restore is None:
-            match = self._divided(turn, match)
+            match = self._both_ways.divided(turn, match)
             restore = self._cache.begin_restore(match)
         turn.restore, turn.match = restore, match
         turn.phase = Phase.RESTORING
@@ -83,6 +84,7 @@ class Admission:
         turn.approximate = turn.kv.approximate
         turn.found = [Span(0, turn.kv.num_tokens)]
         self._account(turn, match, restore.failed, turn.kv.num_tokens)
+        self._both_ways.read_beyond(turn, match, restore.failed)
         turn.phase = Phase.PREFILL
 
     def wait(self, turn: Turn, alone: bool, seconds: float) -> None:
@@ -111,6 +113,7 @@ class Admission:
         left = turn.cut()
         if match is not None and left < turn.reused.total:  # what was lost is computed after all
             self._account(turn, match, restore.failed if restore and not whole else "damaged", left)
+            self._both_ways.read_beyond(turn, match, restore.failed if restore else "")
         return False
 
     def _confirm(self, turn: Turn) -> bool:
@@ -170,7 +173,7 @@ class Admission:
     def may_compute(self, turn: Turn) -> bool:
         """Takes over pages another turn has computed meanwhile; False while one computes the page needed next."""
         if turn.behind is not None:
-            self._meet(turn, turn.behind)
+            self._both_ways.meet(turn, turn.behind)
             if turn.behind is not None and turn.kv.num_tokens >= turn.meets:
                 return False
         if gained := self._cache.adopt(turn.kv, turn.wanted):
@@ -208,32 +211,6 @@ class Admission:
         turn.sequence.release()
         turn.clock.save = now_ms() - started
         return written
-
-    def _divided(self, turn: Turn, match: PrefixMatch) -> PrefixMatch:
-        """What of the match is waited for. Where this machine computes faster than it reads what lies on disk, that is
-        left out; where both take about as long, its end is read while the turn computes what is before."""
-        size = match.page_tokens
-        front = self._cache.tree.costs.front(match.memory_tokens, match.disk_tokens, match.disk_bytes, size)
-        if not front or turn.removing:
-            return match
-        waited = match.in_memory("faster to compute than to read")
-        pages, rest = divmod(waited.tokens + front, size)
-        if front < match.disk_tokens and not rest and not self._cache.layout.lookback:
-            turn.behind, turn.meets = self._cache.begin_restore(match, pages), waited.tokens + front
-        return waited
-
-    def _meet(self, turn: Turn, behind: Restore) -> None:
-        """Goes on with what was read meanwhile, once the turn has computed all before it."""
-        if turn.kv.num_tokens < turn.meets or not behind.done():
-            return
-        before, turn.behind = turn.kv.num_tokens, None
-        behind.extend(turn.kv)
-        turn.bytes_read += behind.bytes_read
-        self._rates.saw_restore(behind.bytes_read, behind.seconds, behind.ended)
-        turn.kv.bytes_read = turn.bytes_read
-        assert turn.match is not None
-        turn.found.append(Span(before, max(before, turn.kv.num_tokens)))  # what is before it was computed
-        self._account(turn, turn.match, behind.failed, covered(turn.found))
 
     def _check_fit(self, turn: Turn) -> None:
         self._cache.pool.check_holds(len(turn.prompt), self._cache.layout.page_tokens)

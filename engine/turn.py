@@ -53,6 +53,7 @@ class Turn:
     match: PrefixMatch | None = None
     behind: Restore | None = None  # is read while what is before it is computed
     meets: int = 0  # at this position
+    failed: str = ""  # what became of the page before it, if that could not be read
     removing: Removal | None = None  # what `sequence` still holds more than the prompt
     approximate: bool = False
     fed: int = 0  # prompt tokens that went through the model

@@ -140,10 +140,11 @@ def test_what_was_computed_on_a_damaged_page_does_not_count(kept: tuple[Bench, T
     bench, tokens, twin = kept
     damage(bench, 3)
     done = bench.run("c", tokens, len(tokens) - 10)
-    left = 3 * bench.cache.layout.page_tokens
-    assert bench.restored() == [len(tokens) - 10, left], "told before and after the check"
-    assert (done.reused.total, done.computed[0].reason) == (left, "damaged")
-    assert sum(part.tokens for part in done.computed) == len(tokens) - left
+    size, all_of_it = bench.cache.layout.page_tokens, len(tokens) - 10
+    told = [all_of_it, 3 * size, all_of_it - size]
+    assert bench.restored() == told, "before the check, after it, and with what is intact behind the page"
+    assert (done.reused.total, done.computed[0].reason) == (all_of_it - size, "damaged")
+    assert sum(part.tokens for part in done.computed) == 10 + size
     assert done.generated == twin.generated
 
 

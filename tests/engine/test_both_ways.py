@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,32 @@ def test_damage_behind_the_front_is_computed_too(model: Path, tmp_path: Path, pa
     flip(path, record.offset + record.header.payload_offset + 3)
     with Driver(model, tmp_path / "kv") as driver:
         assert driver.run("2", "c", tokens, SAMPLED).generated == twin.generated
+
+
+@pytest.mark.parametrize("damaged", [(0,), (3,), (2, 4), (1, 2)])
+@pytest.mark.parametrize("early", [False, True])
+def test_what_is_intact_behind_damage_is_not_computed_again(
+    model: Path, tmp_path: Path, damaged: tuple[int, ...], early: bool  # noqa: F811
+) -> None:  # fmt: skip
+    folder = tmp_path / "kv"
+    tokens, twin, per_token = kept(model, tmp_path / "twin")
+    history = len(tokens) - 6
+    with Driver(model, folder) as driver:
+        driver.run("1", "c", prompt(1500))
+    measured(folder, 100.0, 1e4 * per_token if early else 1e9 * per_token)  # early: checks take longer than a step
+    found = [(path, record) for path in (folder / "segments").iterdir() for record in scan(path, 0)]
+    with Driver(model, folder) as driver:
+        size = driver.loaded.page_tokens  # type: ignore[union-attr]
+        for path, record in found:
+            if record.header.kind == 0 and record.header.start // size in damaged:
+                flip(path, record.offset + record.header.payload_offset + 3)
+        done = driver.run("2", "c", tokens, SAMPLED, history=history)
+        assert done.generated == twin.generated
+        assert done.computed[0] == replace(done.computed[0], tokens=len(damaged) * size, reason="damaged")
+        assert done.reused.total == history - len(damaged) * size
+    measured(folder, 100.0, 1e9 * per_token)
+    with Driver(model, folder) as driver:
+        assert driver.run("3", "c", tokens, SAMPLED).reused.total == len(tokens)
 
 
 def test_what_was_computed_in_front_is_not_told_as_reused(model: Path, tmp_path: Path) -> None:  # noqa: F811
