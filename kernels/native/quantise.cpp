@@ -56,8 +56,16 @@ static inline void interleave(const int8_t* q, int8_t* data, int tokens, int t) 
     for (int j = 0; j < COUNT / 4; j++) __builtin_memcpy(data + 4 * (tokens * j + t), q + 4 * j, 4);
 }
 
+#if defined(__AVX512VNNI__)
+#define PK_EIGHT
+#include "quantise_eight.h"
+#endif
+
 void quantise(const float* src, size_t stride, int cols, QuantGroup group) {
     const int n = group.tokens, blocks = cols / kBlock;
+#if defined(PK_EIGHT)
+    if (n == 8) return quantise_eight(src, stride, blocks, group);
+#endif
     for (int t = 0; t < n; t++) {
         for (int b = 0; b < blocks; b++) {
             alignas(64) int8_t q[kBlock];
@@ -95,6 +103,9 @@ static void put_sums(const int half_sums[16], float* meta, int step) {
 
 void quantise_super(const float* src, size_t stride, int cols, QuantGroup group) {
     const int n = group.tokens;
+#if defined(PK_EIGHT)
+    if (n == 8) return quantise_super_eight(src, stride, cols / kSuper, group);
+#endif
     for (int t = 0; t < n; t++) {
         for (int s = 0; s < cols / kSuper; s++) {
             alignas(64) int8_t q[kSuper];
