@@ -36,6 +36,7 @@ static Form key_form(const KvPlane& k) { return byte_plane(k) ? kBytes : kFloats
 static Form value_form(const KvPlane& v) { return byte_plane(v) ? kBytes : kFloats; }
 #endif
 
+constexpr int kStep = 16;    // keys; a pass ends at a multiple of it behind the last one that counts
 constexpr int kPass = 6;     // queries whose scores stay in L1 from the product with K to that with V
 constexpr int kTiles = kPartition / kTileTokens;
 constexpr size_t kKeptBytes = 640 << 10;
@@ -150,17 +151,18 @@ static void prepare_queries(const AttentionArgs& args, const AttentionUnit& unit
     }
 }
 
-struct Range {  // keys [begin, end) of a partition that some of the rows may see, in whole tiles
+struct Range {  // keys [begin, end) of a partition that some of the rows may see, from a whole tile on
     int start;  // position of the partition
     int begin, end;
 };
 
-static Range visible(const AttentionArgs& args, int position, int rows, int part) {
+// `step`: the end is a multiple of it.
+static Range visible(const AttentionArgs& args, int position, int rows, int part, int step) {
     const int start = part * kPartition;
     const int last = position + rows - 1;
     const int oldest = args.window > 0 ? position - args.window + 1 : 0;
     const int begin = imax(0, oldest - start) / kTileTokens * kTileTokens;
-    const int end = (imin(kPartition, last - start + 1) + kTileTokens - 1) / kTileTokens * kTileTokens;
+    const int end = (imin(kPartition, last - start + 1) + step - 1) / step * step;
     return Range{start, begin, end};
 }
 
@@ -220,7 +222,8 @@ struct Pass {
     Range range;
 };
 
-static void score_tile(const AttentionArgs& args, const Pass& pass, const uint8_t* tile, float* scores, const Workspace& ws) {
+static void score_tile(const AttentionArgs& args, const Pass& pass, int tokens, const uint8_t* tile, float* scores,
+                       const Workspace& ws) {
     const int dim = args.k.head_dim;
 #if defined(__AVX512VNNI__)
     if (key_form(args.k) == kBytes)
@@ -230,11 +233,11 @@ static void score_tile(const AttentionArgs& args, const Pass& pass, const uint8_
     if (key_form(args.k) == kPairs) {
         const size_t stride = query_pairs(args);
         return multiply_pairs(PairProduct{ws.query_pairs + pass.first * stride, stride, (const uint16_t*)tile, kTileTokens,
-                                          scores, kPartition, (dim + 1) / 2, false}, pass.count, kTileTokens);
+                                          scores, kPartition, (dim + 1) / 2, false}, pass.count, tokens);
     }
 #endif
     multiply(Product{ws.queries + (size_t)pass.first * dim, (size_t)dim, (const float*)tile, kTileTokens, scores,
-                     kPartition, dim, false}, pass.count, kTileTokens);
+                     kPartition, dim, false}, pass.count, tokens);
 }
 
 static void score_pass(const AttentionArgs& args, const AttentionUnit& unit, const Pass& pass, const Workspace& ws) {
@@ -249,7 +252,7 @@ static void score_pass(const AttentionArgs& args, const AttentionUnit& unit, con
 #endif
         if (ws.kept) tile += (size_t)at / kTileTokens * key_tile_bytes(args);
         else make_key_tile(args, keys, tile);
-        score_tile(args, pass, tile, ws.scores + at, ws);
+        score_tile(args, pass, imin(kTileTokens, pass.range.end - at), tile, ws.scores + at, ws);
     }
 }
 
@@ -314,7 +317,7 @@ static void weigh_pass(const AttentionArgs& args, const AttentionUnit& unit, con
 #endif
         if (ws.kept) tile += (size_t)at / kTileTokens * value_tile_bytes(args);
         else make_value_tile(args, keys, tile);
-        weigh_tiles(args, pass, at, step, at == range.begin, tile, rows, ws);
+        weigh_tiles(args, pass, at, imin(step, range.end - at), at == range.begin, tile, rows, ws);
     }
 #if defined(__AVX512VNNI__)
     const size_t row = (size_t)value_width(args) + 2, dim = args.v.head_dim;
@@ -327,11 +330,13 @@ static void weigh_pass(const AttentionArgs& args, const AttentionUnit& unit, con
 static void attend_partition(const AttentionArgs& args, const AttentionUnit& unit, int part, float* partial, float* totals,
                              const Workspace& ws) {
     const int group = group_of(args), queries = unit.rows * group, row = value_width(args) + 2;
-    open_partition(args, unit, visible(args, unit.position, unit.rows, part), ws);
+    const bool tiles = ws.direct || key_form(args.k) == kBytes || value_form(args.v) == kBytes;
+    const int step = tiles ? kTileTokens : kStep;
+    open_partition(args, unit, visible(args, unit.position, unit.rows, part, kTileTokens), ws);
     for (int first = 0; first < queries; first += ws.pass) {
         const int count = imin(ws.pass, queries - first), top = first / group;
         float* rows = partial ? partial + (size_t)first * row : ws.part;
-        const Pass pass = {first, count, visible(args, unit.position + top, (first + count - 1) / group - top + 1, part)};
+        const Pass pass = {first, count, visible(args, unit.position + top, (first + count - 1) / group - top + 1, part, step)};
         clear_totals(rows, count, row - 2);
         if (pass.range.begin < pass.range.end) {
             score_pass(args, unit, pass, ws);

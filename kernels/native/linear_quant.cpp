@@ -126,9 +126,29 @@ static void few_tokens_strip(const StripRange& range, int strip) {
     finish_tokens(range.args, 0, group.tokens, strip * kStripRows, range.rows_of(strip), results);
 }
 
+namespace {
+// The strips behind those at work, asked for evenly while they are multiplied: memory has long been read when their turn comes.
+struct NextStrips {
+    const uint8_t* at;
+    const uint8_t* end;
+    size_t step;
+    NextStrips(const TensorView& weight, int first, int count, int products) {
+        const int last = imin(weight.rows, (first + count) * kStripRows);
+        at = weight.data + (size_t)imin(first * kStripRows, last) * weight.row_bytes;
+        end = weight.data + (size_t)last * weight.row_bytes;
+        step = ((size_t)(end - at) / (size_t)imax(1, products) + 64) / 64 * 64;
+    }
+    void ask() {
+        const uint8_t* stop = at + imin((int)step, (int)(end - at));
+        for (; at < stop; at += 64) __builtin_prefetch(at, 0, 2);
+    }
+};
+}  // namespace
+
 // The output rows lie apart: their lines are asked for before the product that goes there.
-static void dot_tokens(const StripRange& range, const Tile& tile, int strip, int token, int last) {
+static void dot_tokens(const StripRange& range, const Tile& tile, int strip, int token, int last, NextStrips& next) {
     for (; token < last; token += kGroupTokens) {
+        next.ask();
         const QuantGroup group = group_at(range.args, token);
         const float* out = range.args.out + (size_t)token * range.args.out_stride + strip * kStripRows;
         for (int i = 0; i < group.tokens; i++) __builtin_prefetch(out + i * range.args.out_stride, 1);
@@ -155,9 +175,10 @@ static int make_tile(const StripRange& range, int strip, int i) {
 static void tiled_strips(const StripRange& range, int first, int count) {
     int done = 0;
     for (int i = 0; i < count; i++) done = make_tile(range, first + i, i);
+    NextStrips next(range.args.weight, first + count, count, count * ((range.args.rows - done) / kGroupTokens));
     for (int token = done; token < range.args.rows; token += kTokensAtOnce)
         for (int i = 0; i < count; i++)
-            dot_tokens(range, range.tile(i), first + i, token, imin(token + kTokensAtOnce, range.args.rows));
+            dot_tokens(range, range.tile(i), first + i, token, imin(token + kTokensAtOnce, range.args.rows), next);
 }
 
 size_t quant_scratch(int cols) { return (size_t)cols * (24 * strips_at_once(cols) + 18) + 256; }
