@@ -23,10 +23,11 @@ from app.core.records import Message
 from app.core.shown_numbers import renumbered, shown_numbers
 from app.widgets.cards import ErrorCard, button, label
 from app.widgets.format import plural
-from app.widgets.layouts import clear_layout
+from app.widgets.layouts import Beside, clear_layout
 from app.widgets.theme import Theme
 
 DIMMED = 0.5
+LEAST_LINE = 280  # pixels for what an answer cost, beside its buttons
 LONGEST_SHOWN = 3000  # characters of a question; the rest is said in numbers
 
 
@@ -205,7 +206,14 @@ class AnswerView(QWidget):
         unfinished = state_words(message)
         if unfinished:
             self._foot.addWidget(label(unfinished, "warn"))
-        self._foot.addLayout(self._actions(message, is_last, bool(unfinished)))
+        row = self._actions(message, is_last, bool(unfinished))
+        row.addStretch(1)
+        if message.report is None:
+            self._foot.addLayout(row)
+            return
+        words = (report_line(message.report), saved_words(message.report))
+        line = label(_unbroken(", ".join(part for part in words if part)), "muted")
+        self._foot.addWidget(Beside(row, line, LEAST_LINE))
 
     def _actions(self, message: Message, is_last: bool, unfinished: bool) -> QHBoxLayout:
         row = QHBoxLayout()
@@ -218,13 +226,6 @@ class AnswerView(QWidget):
             again = "Ask the model instead (Ctrl+R)" if told else "Answer again (Ctrl+R)"
             row.addWidget(self._tool("regenerate", again, self.regenerate.emit))
         row.addWidget(more_button(self._theme, "What can be done with this answer", self))
-        if message.report is not None:
-            words = (report_line(message.report), saved_words(message.report))
-            line = label(_unbroken(", ".join(part for part in words if part)), "muted")
-            row.addSpacing(4)
-            row.addWidget(line, 1)
-        else:
-            row.addStretch(1)
         return row
 
     def _tool(self, icon: str, tip: str, clicked: Callable[[], object]) -> QToolButton:

@@ -64,6 +64,7 @@ class SourceRow(QPushButton):
         for part in (picture, document, self._where, verdict, words):
             part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._least = LEAST_NAME if page else document.sizeHint().width()
         self._fit(0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -71,7 +72,7 @@ class SourceRow(QPushButton):
         self._fit(event.size().width())
 
     def _fit(self, width: int) -> None:
-        beside = LEAST_NAME + self._where.sizeHint().width() + self._checked.sizeHint().width() + 36
+        beside = self._least + self._where.sizeHint().width() + self._checked.sizeHint().width() + 36
         ways = QBoxLayout.Direction
         self._rows.setDirection(ways.LeftToRight if width >= beside else ways.TopToBottom)
         self._rows.setSpacing(8 if width >= beside else 2)

@@ -158,8 +158,9 @@ class PageView(QAbstractScrollArea):
         return self._tops[page + 1] - self._tops[page] - GAP if page + 1 < len(self._tops) else 1.0
 
     def _lay_out(self) -> None:
-        if self._file is not None and self._fit:
-            self._zoom = self._fitting_zoom()
+        if self._file is not None and self._fit and (fitting := self._fitting_zoom()) != self._zoom:
+            self._zoom = fitting
+            self.zoom_changed.emit(fitting)
         scale, y, tops = self._scale(), float(GAP), []
         sizes = self._file.sizes if self._file is not None else []
         for size in sizes:
@@ -274,8 +275,6 @@ class PageView(QAbstractScrollArea):
         here = self.place()
         self._lay_out()
         self.go(here)
-        if self._fit:
-            self.zoom_changed.emit(self._zoom)
         self._wish()
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:

@@ -65,8 +65,8 @@ class TurnCard(QWidget):
         grid.setVerticalSpacing(4)
         grid.setColumnStretch(1, 1)
         for row, (name, value) in enumerate(lines(report)):
-            grid.addWidget(label(name, "muted", wrap=False), row, 0)
-            grid.addWidget(ElidedLabel(value), row, 1)
+            grid.addWidget(label(name, "muted", wrap=False), row, 0, Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(label(value), row, 1)
         return grid
 
     def _copy(self) -> None:

@@ -7,12 +7,14 @@ import time
 
 from rag.sizes import plural
 
-_LONG_WORD = re.compile(r"(\S{12})(?=\S)")
+_LINK = re.compile(r"([._/\\])(?=\S)")
+_LONG_WORD = re.compile(r"([^\s\u200b._/\\-]{16})(?=[^\s\u200b._/\\-])")
 
 
 def breakable(text: str) -> str:
-    """Words that may be wider than a narrow column (names of files) with invisible places to break them."""
-    return _LONG_WORD.sub("\\1\u200b", text)
+    """Words that may be wider than a narrow column (names of files) with invisible places to break them: behind what
+    joins their parts, and inside a part only where it is long."""
+    return _LONG_WORD.sub("\\1\u200b", _LINK.sub("\\1\u200b", text))
 
 
 def count(value: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLayout, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QLayout, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
 
 
 def clear_layout(layout: QLayout) -> None:
@@ -27,3 +28,23 @@ def fill_panel(panel: QWidget, stack: QStackedWidget, empty: QWidget, page: QWid
     layout = QVBoxLayout(panel)
     layout.setContentsMargins(0, 0, 0, 0)
     layout.addWidget(stack)
+
+
+class Beside(QWidget):
+    """Controls and a text; the text goes below them where fewer than `least` pixels are left for it beside."""
+
+    def __init__(self, controls: QLayout, text: QWidget, least: int) -> None:
+        super().__init__()
+        self._controls, self._least = controls, least
+        self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        self._box.setSpacing(8)
+        self._box.addLayout(controls)
+        self._box.addWidget(text, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        room = event.size().width() - self._controls.sizeHint().width()
+        ways = QBoxLayout.Direction
+        self._box.setDirection(ways.LeftToRight if room >= self._least else ways.TopToBottom)
+        self._box.setSpacing(8 if room >= self._least else 2)

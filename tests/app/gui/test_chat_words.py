@@ -19,7 +19,7 @@ from app.core.records import (
     TurnReport,
 )
 from app.core.shown_numbers import printed_numbers, renumbered, shown_numbers
-from app.widgets.format import about, ago, duration
+from app.widgets.format import about, ago, breakable, duration
 from engine.messages import ConversationId, ReusedTokens, Tokens, TurnId
 from engine.overflow import OverflowOption
 
@@ -45,7 +45,13 @@ def test_printed_label_and_file_page(pages: tuple[int, ...], labels: tuple[str, 
 
 
 def test_invented_marker_is_said_to_be_one() -> None:
-    assert "no such passage" in source_words(cited((), ()), 1)
+    assert "no such passage" in source_words(replace(cited((), ()), document=""), 1)
+    assert source_words(replace(cited((), ()), document="a.pdf"), 1) == "[1]  a.pdf does not say this"
+
+
+def test_names_of_files_break_between_their_parts() -> None:
+    parts = [breakable(name).split("\u200b") for name in ("made-zero-pages.pdf is no PDF", "a" * 20, "very_long_name")]
+    assert parts == [["made-zero-pages.", "pdf is no PDF"], ["a" * 16, "a" * 4], ["very_", "long_", "name"]]
 
 
 @pytest.mark.parametrize("text", ["", "Half"])

@@ -17,6 +17,7 @@ from app.reader.panel import ReaderPanel
 from app.reader.pdf import PdfFile, lines
 from app.services import Services
 from app.widgets.watchdog import Watchdog
+from assets import sample_pdf
 from tests.app.gui.pdf_files import long_pages
 
 MakePdf = Callable[..., Path]
@@ -40,6 +41,17 @@ def reader(services: Services, qtbot: QtBot) -> ReaderPanel:
 def opened(reader: ReaderPanel, qtbot: QtBot, document: int, *where: object) -> None:
     with qtbot.waitSignal(reader.shown):
         reader.open(document, *where)
+
+
+def test_another_documents_zoom_is_shown_as_it_is(
+    reader: ReaderPanel, qtbot: QtBot, services: Services, document: int
+) -> None:
+    """Its pages have another width, and both fit the panel's."""
+    opened(reader, qtbot, document)
+    wide = reader.view.zoom
+    opened(reader, qtbot, int(services.workspace.library.add(sample_pdf()).id))
+    assert reader.view.zoom > 1.1 * wide
+    assert reader.toolbar.zoom.text() == f"{reader.view.zoom * 100:.0f} %"
 
 
 def test_boxes_of_characters_join_to_lines() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.header import Header
+from app.chat.message_view import AnswerView
 from app.chat.meter import Meter
 from app.chat.panel import ChatPanel
 from app.chat.transcript import Transcript
@@ -130,3 +132,21 @@ def test_the_speed_in_the_status_bar_is_that_below_the_answer(qtbot: QtBot, serv
     assert bar._model.text().endswith("48 tok/s")
     assert report_line(report).endswith("48 tok/s")
     assert dict(lines(report))["Decode"] == "28 tokens, 48 tok/s"
+
+
+@pytest.mark.parametrize(("width", "below"), [(330, True), (700, False)])
+def test_what_an_answer_cost_goes_below_its_buttons_in_a_narrow_column(
+    qtbot: QtBot, theme: Theme, width: int, below: bool
+) -> None:
+    report = TurnReport(TokenReport(1858, generated=41), PhaseTimes(decode=1600, first_token=173), "none")
+    answer = Message(MessageId(2), ConversationId("c"), "assistant", "A", Tokens(), 0.0, "cancelled", report=report)
+    view = AnswerView(theme, answer, is_last=True)
+    qtbot.addWidget(view)
+    view.resize(width, 300)
+    view.show()
+    qtbot.wait(20)
+    line = next(text for text in view.findChildren(QLabel) if "first token" in text.text())
+    more = next(tool for tool in view.findChildren(QToolButton) if tool.accessibleName().startswith("What can"))
+    assert (line.y() > more.geometry().bottom()) == below
+    assert line.height() >= line.heightForWidth(line.width())
+    assert line.width() > 250
