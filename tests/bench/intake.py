@@ -252,7 +252,7 @@ class Beside:
 
 
 def told(name: str, words: str, held: bool) -> None:
-    print(f"{name:8} {words}: {'held' if held else 'MISSED'}", flush=True)
+    print(f"{name:8} {words}: {'held' if held else 'MISSED'} (load {os.getloadavg()[0]:.1f})", flush=True)
 
 
 def main() -> None:
