@@ -77,11 +77,11 @@ def proven(text: str, numbered: dict[int, Passage], library: Library) -> str:
 
 
 def _proof(sentence: str, numbered: dict[int, Passage], library: Library) -> int:
-    """The passage that bears it out, 0 for none. A sentence too short to be matched by itself may be borne out by a
-    passage that it is marked with."""
+    """The passage that bears it out, 0 for none, or where it quotes what stands nowhere. A sentence too short to be
+    matched by itself may be borne out by a passage that it is marked with."""
     for tried in (sentence, *(f"{sentence} [{number}]" for number in numbered)):
-        found = [one for one in cite_answer(tried, numbered, library) if one.verified != "not_found"]
-        if found:
+        found = cite_answer(tried, numbered, library)
+        if found and all(one.verified != "not_found" for one in found):
             return found[0].marker
     return 0
 

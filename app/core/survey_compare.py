@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rag import Library
 
 QUOTES = 2  # a side
+QUOTATION_MARKS = frozenset('“"„«»「')
 
 
 def comparison_plan(
@@ -50,13 +51,23 @@ def side_note(about: str, numbered: Mapping[int, Passage], said: str) -> str:
 
 
 def without_false(text: str, citations: Sequence[StoredCitation]) -> str:
-    """Lines of `text` but for those of which all is cited wrongly: quotations and numbers that are not so."""
+    """Lines of `text` but for those with a false quotation, or of which all that is cited is false."""
+    lines = text.split("\n")
+    cited: dict[int, list[StoredCitation]] = {}
+    for citation in citations:
+        cited.setdefault(text.count("\n", 0, citation.answer_start), []).append(citation)
 
-    def lines_of(kept: Callable[[StoredCitation], bool]) -> set[int]:
-        return {text.count("\n", 0, citation.answer_start) for citation in citations if kept(citation)}
+    def is_false(citation: StoredCitation) -> bool:
+        return citation.verified == "not_found"
 
-    false = lines_of(lambda one: one.verified == "not_found") - lines_of(lambda one: one.verified != "not_found")
-    return "\n".join(line for number, line in enumerate(text.split("\n")) if number not in false).strip()
+    def is_quotation(citation: StoredCitation) -> bool:
+        return text[citation.answer_start - 1 : citation.answer_start] in QUOTATION_MARKS
+
+    def stays(number: int) -> bool:
+        false = [one for one in cited.get(number, ()) if is_false(one)]
+        return not any(map(is_quotation, false)) and (not false or len(false) < len(cited[number]))
+
+    return "\n".join(line for number, line in enumerate(lines) if stays(number)).strip()
 
 
 def _fitting(passages: Iterable[Passage], count: Callable[[str], int], budget: int) -> list[tuple[Passage, int]]:

@@ -69,8 +69,8 @@ def entries(note: str) -> list[str]:
     """The items of a list; a note without any is one entry."""
     whole = note.removesuffix(MORE).strip()
     items = [BULLET.sub("", line).strip() for line in whole.splitlines() if BULLET.match(line)]
-    items = [item for item in items if not item.endswith(":")]  # "These are the fees:"
-    return items or [" ".join(whole.split())]
+    found = items or [" ".join(whole.split())]
+    return [item for item in found if not item.endswith(":")]  # "These are the fees:"
 
 
 def kept_entries(note: str, prove: Callable[[str], str]) -> str:

@@ -19,4 +19,6 @@ def test_lines_that_only_quote_falsely_are_left_out() -> None:
     )
     assert without_false(TEXT, citations) == "Both cost.\n- Fees: paid in cash [2], and so on [9]."
     assert without_false(TEXT, citations[1:2]) == TEXT
+    beside_a_copy = (*citations[:1], cited("Keys:", "exact"))
+    assert without_false(TEXT, beside_a_copy) == TEXT.replace(TEXT.split("\n")[1] + "\n", "")
     assert without_false(TEXT.split("\n")[3], (StoredCitation(8, None, "", (), (), "", "not_found", 0, 4),)) == ""

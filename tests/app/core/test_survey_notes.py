@@ -66,6 +66,7 @@ def test_notes_are_tidied(note: str, cut: bool, shown: str) -> None:
 def test_entries_are_the_items_of_a_list_or_all_of_a_note() -> None:
     assert entries("Here they are:\n- Keys [1]\n2. Desks\n* A chair …") == ["Keys [1]", "Desks", "A chair"]
     assert entries("Keys cost\n12 euros. …") == ["Keys cost 12 euros."]
+    assert entries("The fees are:\n- Fees of the desk:") == []
     assert listed(["Keys [1]", "the keys [4]", "12", "12"]) == "- Keys [1]\n- 12\n- 12"
     assert listed(["A list", "Another list"]) == "- A list\n- Another list"
 
