@@ -107,6 +107,8 @@ class EngineSettings:
     tensor_overrides: tuple[str, ...] = ()
     reasoning: Reasoning = "auto"
     chat_template: str = "default"
+    # For state, mapped pages included: what eviction can bound. Weights are mapped files of a fixed size on top of it;
+    # loading warns where both together exceed what is free, and EngineStats accounts for all of it.
     ram_budget_bytes: int = 2_000_000_000
     disk_budget_bytes: int = 20_000_000_000
     cache_log: Literal["off", "warn", "info", "debug"] = "info"  # what `pagekeep cache log` shows

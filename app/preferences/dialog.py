@@ -209,7 +209,7 @@ class PreferencesDialog(QDialog):
         memory = real_field(engine.ram_budget_bytes / GB, 0.1, 4096, 0.5, budget("ram_budget_bytes"), " GB")
         disk = real_field(engine.disk_budget_bytes / GB, 0.1, 65536, 1, budget("disk_budget_bytes"), " GB")
         rows = [
-            ("Memory for state", memory, "open conversations are held here"),
+            ("Memory for state", memory, "open conversations are held here; the model comes on top"),
             ("Disk for state", disk, "conversations come back from here"),
         ]
         return _group("Budgets", rows)
