@@ -51,21 +51,20 @@ def side_note(about: str, numbered: Mapping[int, Passage], said: str) -> str:
 
 
 def without_false(text: str, citations: Sequence[StoredCitation]) -> str:
-    """Lines of `text` but for those with a false quotation, or of which all that is cited is false."""
+    """Lines of `text` but for those with a quotation that is not exact, or of which all that is cited is false."""
     lines = text.split("\n")
     cited: dict[int, list[StoredCitation]] = {}
     for citation in citations:
         cited.setdefault(text.count("\n", 0, citation.answer_start), []).append(citation)
 
-    def is_false(citation: StoredCitation) -> bool:
-        return citation.verified == "not_found"
-
-    def is_quotation(citation: StoredCitation) -> bool:
-        return text[citation.answer_start - 1 : citation.answer_start] in QUOTATION_MARKS
+    def misquotes(citation: StoredCitation) -> bool:
+        before = text[citation.answer_start - 1 : citation.answer_start]
+        return before in QUOTATION_MARKS and citation.verified != "exact"
 
     def stays(number: int) -> bool:
-        false = [one for one in cited.get(number, ()) if is_false(one)]
-        return not any(map(is_quotation, false)) and (not false or len(false) < len(cited[number]))
+        here = cited.get(number, [])
+        all_false = bool(here) and all(one.verified == "not_found" for one in here)
+        return not all_false and not any(map(misquotes, here))
 
     return "\n".join(line for number, line in enumerate(lines) if stays(number)).strip()
 

@@ -19,6 +19,8 @@ def test_lines_that_only_quote_falsely_are_left_out() -> None:
     )
     assert without_false(TEXT, citations) == "Both cost.\n- Fees: paid in cash [2], and so on [9]."
     assert without_false(TEXT, citations[1:2]) == TEXT
-    beside_a_copy = (*citations[:1], cited("Keys:", "exact"))
-    assert without_false(TEXT, beside_a_copy) == TEXT.replace(TEXT.split("\n")[1] + "\n", "")
+    for verdict in ("not_found", "altered"):
+        beside_a_copy = (cited("Keys are made of gold.", verdict), cited("Keys:", "exact"))
+        assert without_false(TEXT, beside_a_copy) == TEXT.replace(TEXT.split("\n")[1] + "\n", "")
+    assert without_false(TEXT, (cited("Keys are made of gold.", "exact"),)) == TEXT
     assert without_false(TEXT.split("\n")[3], (StoredCitation(8, None, "", (), (), "", "not_found", 0, 4),)) == ""
