@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 _READ_BYTES = 4 << 20
-_TIMES = 3
 
 
 def second_store(store: Path, target: Path) -> Path:
@@ -64,12 +63,7 @@ def _cached_pages(path: Path) -> npt.NDArray[np.bool_]:
 
 
 def sequential_mb_s(store: Path) -> float:
-    """Plain reading of the same files, nothing cached: one stream of large requests, the best of three times (what else
-    uses the disk meanwhile is not its rate)."""
-    return max(_read_through(store) for _ in range(_TIMES))
-
-
-def _read_through(store: Path) -> float:
+    """Plain reading of the same files, nothing cached: one stream of large requests."""
     drop_file_cache(store)
     buffer, total, started = bytearray(_READ_BYTES), 0, time.perf_counter()
     for path in segments(store):

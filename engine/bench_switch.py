@@ -33,6 +33,7 @@ ANSWER = 16  # tokens of every answer
 CHATS = 10
 DOCUMENT_TOKENS = 6000
 _ROUNDS = 5
+_COLD = "cold 1", "cold 2", "cold 3"  # stores, each for a process
 _TURNS = 4
 
 
@@ -50,7 +51,8 @@ class SwitchFigures:
             disk_first_token_ms: from the question to the first token there; question_prefill_ms: the part
             of it that the question's own tokens take; return_ratio: of it to a prefill of everything.
         cold_restore_ms, cold_checked_ms, cold_first_token_ms: the same with nothing cached (cold_cached_share: what was
-            all the same, 0 to 1); cold_read_mb_s: until all was read and verified; disk_mb_s: plain reading of it.
+            all the same, 0 to 1), the best of three; cold_read_mb_s: until all was read and verified; disk_mb_s: plain
+            reading of it, the best of three.
         bytes_written_ratio: of a turn, to its new KV and one tail record (the worst of several turns).
         shared_ratio: bytes of a document's pages after ten conversations to those after one, on disk or in
             memory, whichever is larger.
@@ -104,7 +106,7 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
         with BenchEngine(path, settings, scratch / "store") as engine:
             plan = plan_of(engine, path, settings, tokens, question)
             first, history = first_turn(engine, plan)
-            copies = [second_store(scratch / "store", scratch / name) for name in ("warm", "cold")]
+            copies = [second_store(scratch / "store", scratch / name) for name in ("warm", *_COLD)]
             here = engine.ask("main", history + plan.text(question, 1), ANSWER)
             switches = _switches(engine, plan, history)
             written = _written_ratio(engine, plan, scratch / "store", history)
@@ -112,10 +114,10 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
         del engine
         gc.collect()  # what it has mapped would stay in the file cache
         warm = in_new_process(plan, history, copies[0], cold=False)
-        cold = in_new_process(plan, history, copies[1], cold=True)
+        cold = [in_new_process(plan, history, copy, cold=True) for copy in copies[1:]]
         shared = _shared_ratio(plan, scratch / "shared")
     expected = list(here.finished.generated.ids)
-    equal = all(run["generated"] == expected for run in (warm, cold)) and here.finished.computed != ()
+    equal = all(run["generated"] == expected for run in (warm, *cold)) and here.finished.computed != ()
     prefill = first.finished.timings.prefill
     return SwitchFigures(
         model=loaded.name,
@@ -147,14 +149,16 @@ def _from_disk(found: dict[str, Any], prefill_ms: float) -> dict[str, float]:
     }
 
 
-def _from_cold_disk(found: dict[str, Any]) -> dict[str, float]:
+def _from_cold_disk(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """Of the quickest of several runs, and the quickest stream: what else uses the disk is not its rate."""
+    found = min(runs, key=lambda run: float(run["checked_ms"]))
     return {
         "cold_cached_share": found["cached"],
         "cold_restore_ms": found["restore_ms"],
         "cold_checked_ms": found["checked_ms"],
         "cold_first_token_ms": found["first_token_ms"],
         "cold_read_mb_s": found["bytes_read"] / 1e3 / found["checked_ms"],
-        "disk_mb_s": found["disk_mb_s"],
+        "disk_mb_s": max(run["disk_mb_s"] for run in runs),
     }
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from engine.store import segment
 from engine.store.locks import is_locked, private_file
-from engine.store.segment import SegmentWriter
+from engine.store.recovery import forget_record
+from engine.store.segment import SegmentWriter, scan
 
 
 def test_a_look_at_it_does_not_keep_the_writer_from_locking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,6 +27,19 @@ def test_a_look_at_it_does_not_keep_the_writer_from_locking(tmp_path: Path, monk
     monkeypatch.setattr(segment, "private_file", looked_at)
     writer = SegmentWriter(tmp_path)
     assert is_locked(writer.path)
+    writer.close()
+
+
+def test_what_is_written_out_is_found_without_a_sync(tmp_path: Path) -> None:
+    """By another process, should this one be killed; until then the beginning of a stretch is held back."""
+    writer, header = SegmentWriter(tmp_path), forget_record("c", bytes(32))
+    writer.append(header, [])
+    assert not list(scan(writer.path, 0))
+    writer.write_out()
+    assert [found.header.conversation for found in scan(writer.path, 0)] == ["c"]
+    writer.append(header, [])
+    writer.sync()
+    assert len(list(scan(writer.path, 0))) == 2
     writer.close()
 
 
