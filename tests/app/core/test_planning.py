@@ -17,10 +17,12 @@ from app.core.prompt import history
 from app.core.records import Mode
 from app.core.segments import PromptFormat
 from app.core.settings import Settings
+from app.core.survey_plan import PART_TOKENS
 from assets import sample_pdf
 from engine.messages import ModelLoaded, Sampling
 from rag import Library
 from rag.types import DocumentId
+from tests.rag.pdf_files import write_pdf
 
 pytestmark = pytest.mark.model
 TRASH = "How long is a deleted conversation kept in the trash?"
@@ -218,3 +220,13 @@ def test_pages_named_in_the_question_are_where_it_looks(desk: Desk) -> None:
     assert plan.lookup.from_words
     page = desk.planner.scopes.labels(desk.document).index("3")
     assert all(page in {r.page_index for r in p.ranges} for p in plan.addition.passages)
+
+
+def test_a_comparison_is_priced_as_its_two_sides(desk: Desk, tmp_path: Path) -> None:
+    lines = [f"Rule {n}: what is borrowed comes back on day {n}, paid or not." for n in range(40)]
+    long = desk.library.add(write_pdf(tmp_path / "long.pdf", [lines] * 8))
+    desk.conversation = desk.store.create(documents=(int(long.id),)).id
+    whole = desk.plan("List all rules", 2048, "survey").elsewhere
+    assert whole > 2 * PART_TOKENS
+    assert desk.plan("Compare rules with payments", 2048, "survey").elsewhere == 2 * PART_TOKENS
+    assert desk.plan("Compare all of it with the other parts", 2048, "survey").elsewhere == whole
