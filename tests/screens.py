@@ -1,8 +1,10 @@
 """Pictures of every main screen, taken from the real application with a real model and real documents.
 
     python tests/screens.py --model MODEL.gguf [--long LONG.pdf] [--out FOLDER] [--size 1280x800]
+    python tests/screens.py --model MODEL.gguf --readme
 
-Runs without a display. The pictures go to tests/screens (not under version control) unless told otherwise.
+Runs without a display. The pictures go to tests/screens (not under version control) unless told otherwise; those of
+README (with the starter model) to assets/screens.
 """
 
 from __future__ import annotations
@@ -24,10 +26,8 @@ from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages, write_pdf
 
 SAMPLE = Path(__file__).resolve().parents[1] / "assets" / "sample" / "pagekeep-sample.pdf"
-QUESTIONS = (
-    "How long is a deleted conversation kept in the trash?",
-    "What happens to the saved state when the computer is switched off?",
-)
+QUESTIONS = ("How long is a deleted conversation kept in the trash?", "And a deleted document?")
+SAMPLING = Sampling(temperature=0.2, repetition_penalty=1.1, seed=6, max_tokens=160)  # the starter answers both right
 READER, SEARCH, CACHE, TIMING = range(4)
 
 
@@ -112,7 +112,7 @@ def tour(
     try:
         driver.show()
         window.resize(*size)
-        driver.desktop.workspace.update_settings(sampling=Sampling(temperature=0.0, max_tokens=160))
+        driver.desktop.workspace.update_settings(sampling=SAMPLING)
         driver.use_model(model)
         driver.add(SAMPLE)
         driver.until(driver.documents, "not attached")
@@ -141,6 +141,35 @@ def tour(
         window._drop.raise_()
         camera.take("15-drop")
         window._drop.hide()
+    finally:
+        driver.quit()
+
+
+def readme(application: QApplication, home: Path, out: Path, model: Path, size: tuple[int, int]) -> None:
+    """A citation, light, and the timing panel, dark."""
+    driver = Driver(application, home / "home")
+    camera, window = Camera(driver, out), driver.window
+    try:
+        driver.show()
+        window.resize(*size)
+        driver.desktop.workspace.update_settings(sampling=SAMPLING)
+        driver.use_model(model)
+        driver.add(SAMPLE)
+        driver.until(driver.documents, "not attached")
+        first = window.controller.on_screen
+        for question in QUESTIONS:
+            answer(driver, question)
+        driver.new_conversation()
+        driver.add(write_pdf(home / "harbour rules.pdf", long_pages("harbour", 6)))
+        driver.until(driver.documents, "not attached")
+        answer(driver, "After how many days is item 42 checked?")
+        driver.until(lambda: not window.library.rows.imports(), "still importing")
+        driver.choose(first)
+        window.open_citation(best_citation(driver))
+        camera.take("citation", settle=1.5)
+        driver.desktop.theme.choose("dark")
+        window.tabs.setCurrentIndex(TIMING)
+        camera.take("timing-dark", settle=1.5)
     finally:
         driver.quit()
 
@@ -193,6 +222,10 @@ def dialogs(driver: Driver, camera: Camera) -> None:
 def main() -> int:
     options = parse(sys.argv[1:])
     application = QApplication.instance() or QApplication([])
+    if options.readme:
+        with tempfile.TemporaryDirectory() as folder:
+            readme(application, Path(folder), SAMPLE.parents[1] / "screens", options.model, options.size)
+        return 0
     first_start(application, options.out, options.size)
     with tempfile.TemporaryDirectory() as folder:
         long = options.long or write_pdf(Path(folder) / "harbour rules.pdf", long_pages("harbour", 300))
@@ -207,6 +240,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--long", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "screens")
+    parser.add_argument("--readme", action="store_true")
     parser.add_argument("--size", type=lambda t: tuple(map(int, t.split("x"))), default=(1280, 800))
     return parser.parse_args(arguments)
 

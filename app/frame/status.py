@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
@@ -10,10 +11,12 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QToolButton
 
 from app.chat.words import speed_words
 from app.core.events import TurnDone
+from app.core.records import Message, TurnReport
 from app.services import Services
 from app.widgets.elided import ElidedLabel
 from app.widgets.format import count, duration
 from engine.messages import (
+    ConversationId,
     DocumentProgress,
     DocumentRead,
     DocumentStopped,
@@ -72,7 +75,8 @@ class StatusBar(QStatusBar):
         self._services = services
         self._loaded: ModelLoaded | None = None
         self._stats: EngineStats | None = None
-        self._speed = ""
+        self._shown: ConversationId | None = None
+        self._report: TurnReport | None = None
         self._import = Activity()
         self._reading = Activity()
         self._pausing = False
@@ -161,7 +165,7 @@ class StatusBar(QStatusBar):
         self._model.setText(" No model")
 
     def _show_loaded(self, event: ModelLoaded) -> None:
-        self._loaded, self._speed = event, ""
+        self._loaded = event
         self._show_model()
         self._show_memory()
 
@@ -169,19 +173,23 @@ class StatusBar(QStatusBar):
         self._stats = stats
         self._show_memory()
 
-    def _show_speed(self, event: TurnDone) -> None:
-        """That of the last answer, as it stands below it."""
-        report = event.message.report
-        if report is not None and (speed := speed_words(report)):
-            self._speed = speed
+    def show_answers(self, conversation: ConversationId, messages: Sequence[Message]) -> None:
+        """Of the conversation on the screen: the speed is that of its last answer, as it stands below it."""
+        reports = [message.report for message in messages if message.report is not None]
+        self._shown, self._report = conversation, reports[-1] if reports else None
+        self._show_model()
+
+    def _show_answer(self, event: TurnDone) -> None:
+        if event.conversation == self._shown and event.message.report is not None:
+            self._report = event.message.report
             self._show_model()
 
     def _show_model(self) -> None:
         if self._loaded is None:
             return
         parts = [self._loaded.name, *self._loaded.devices[:2]]
-        if self._speed:
-            parts.append(self._speed)
+        if self._report is not None and self._report.model == self._loaded.name:
+            parts += filter(None, [speed_words(self._report)])
         self._model.setText(" " + "  ·  ".join(parts))
         self._model.setAccessibleName(f"Model: {', '.join(parts)}")
         self._make_room()
@@ -231,7 +239,7 @@ class StatusBar(QStatusBar):
         signals.model_loaded.connect(self._show_loaded)
         signals.model_failed.connect(self._show_failed)
         signals.stats.connect(self._show_stats)
-        signals.turn_done.connect(self._show_speed)
+        signals.turn_done.connect(self._show_answer)
         signals.document_progress.connect(self._show_reading)
         for ended in (signals.document_read, signals.document_stopped):
             ended.connect(self._end_reading)

@@ -44,6 +44,7 @@ def _connect_features(window: Window) -> None:
     window.reader.about.connect(window.scopes.ask_about_selection)
     chat.transcript.link.connect(window.offer_link)
     controller.opened.connect(window.conversation_opened)
+    controller.opened.connect(status.show_answers)
     window.reader.shown.connect(lambda _: window.moved.emit())
     controller.turn_ended.connect(window.turn_ended)
     controller.moved.connect(window.show_new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,14 +125,22 @@ def test_memory_makes_room_for_what_is_read_ahead(qtbot: QtBot, services: Servic
 def test_the_speed_in_the_status_bar_is_that_below_the_answer(qtbot: QtBot, services: Services) -> None:
     bar = StatusBar(services)
     qtbot.addWidget(bar)
-    report = TurnReport(TokenReport(generated=28), PhaseTimes(decode=560, prefill=900), "none")
+    report = TurnReport(TokenReport(generated=28), PhaseTimes(decode=560, prefill=900), "none", model="M")
     answer = Message(MessageId(2), ConversationId("c"), "assistant", "A", Tokens(), 0.0, report=report)
     services.events.model_loaded.emit(ModelLoaded(Path("m.gguf"), "M", "llama", 1024, ("CPU",), 0, 0, 64, "f", 0.0))
+    bar.show_answers(answer.conversation, [])
     assert "tok/s" not in bar._model.text()
     services.events.turn_done.emit(TurnDone(TurnId("t"), answer.conversation, answer))
     assert bar._model.text().endswith("48 tok/s")
     assert report_line(report).endswith("48 tok/s")
     assert dict(lines(report))["Decode"] == "28 tokens, 48 tok/s"
+    other = replace(answer, conversation=ConversationId("d"), report=replace(report, timings_ms=PhaseTimes(decode=56)))
+    services.events.turn_done.emit(TurnDone(TurnId("u"), other.conversation, other))
+    assert bar._model.text().endswith("48 tok/s"), "another conversation's"
+    bar.show_answers(other.conversation, [other])
+    assert bar._model.text().endswith("482 tok/s")
+    bar.show_answers(other.conversation, [replace(other, report=replace(report, model="Other"))])
+    assert "tok/s" not in bar._model.text()
 
 
 @pytest.mark.parametrize(("width", "below"), [(330, True), (700, False)])
