@@ -16,7 +16,7 @@ from app.chat.sources import Sources
 from app.chat.stream import BlockStream, Change
 from app.chat.thought import ThoughtView
 from app.chat.words import report_line, saved_words, state_words
-from app.core.citing import not_borne_out
+from app.core.borne_out import not_borne_out
 from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import Message

@@ -16,7 +16,7 @@ from app.cli.opening import check_model_choices, choose_scope, opened
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
 from app.cli.vectors import after_answer
 from app.cli.ways import way_out
-from app.core.citing import not_borne_out
+from app.core.borne_out import not_borne_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
 from app.core.explain import explain_lines, spans_json, tokens_json

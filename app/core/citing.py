@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NOT_BORNE_OUT = "No passage of the documents bears this answer out."
-
 
 def passages_by_marker(messages: Sequence[Message], texts: DocumentTexts) -> dict[int, Passage]:
     """Every passage in the context by its number, in ascending order."""
@@ -110,17 +108,6 @@ def _stored(citation: Citation) -> StoredCitation:
         answer_start=citation.answer_start,
         answer_count=citation.answer_count,
     )
-
-
-def not_borne_out(answer: Message) -> str:
-    """NOT_BORNE_OUT where that is so of a complete answer from documents; "" where it is not, or where the report says
-    more about what it rests on."""
-    report = answer.report
-    if report is None or report.coverage or not report.pages_in_context or report.mode == "catalogue":
-        return ""
-    if answer.state != "complete" or not answer.text.strip() or any(c.ranges for c in answer.citations):
-        return ""
-    return NOT_BORNE_OUT
 
 
 def coverage(messages: Sequence[Message], texts: DocumentTexts) -> tuple[PageUse, ...]:

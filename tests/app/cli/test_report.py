@@ -12,7 +12,7 @@ from app.cli.ask import answer_json, report
 from app.cli.citations import citation_lines
 from app.cli.console import Console
 from app.cli.session import open_session
-from app.core.citing import NOT_BORNE_OUT
+from app.core.borne_out import NOT_BORNE_OUT
 from app.core.paths import Paths
 from app.core.records import Conversation, Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
 from app.core.settings import Settings

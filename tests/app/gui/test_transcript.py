@@ -14,7 +14,7 @@ from app.chat.message_view import AnswerView
 from app.chat.rich_text import RichText
 from app.chat.sources import SourceRow, Sources
 from app.chat.transcript import Transcript
-from app.core.citing import NOT_BORNE_OUT
+from app.core.borne_out import NOT_BORNE_OUT
 from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import (

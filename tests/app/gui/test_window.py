@@ -30,7 +30,8 @@ from app.gui import Desktop
 desktop = Desktop(application, Paths.default().create())
 desktop.window.show()
 application.processEvents()
-print(sorted({"torch", "numpy", "sqlite_utils", "markdown_it", "pygments", "rag", "kernels"} & set(sys.modules)))
+heavy = {"torch", "numpy", "sqlite_utils", "markdown_it", "pygments", "rag.library", "kernels"}
+print(sorted(heavy & set(sys.modules)))
 import os
 os._exit(0)
 """
