@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from app.core.paths import Paths
 from app.core.settings import Settings
 from assets import sample_pdf
 from tests.engine.embedding.test_embedder import folder
+from tests.rag.pdf_files import write_pdf
 
 NO_PIP = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/nowhere", "PIP_CONFIG_FILE": "/dev/null"}
 
@@ -59,3 +61,6 @@ def test_after_an_answer_its_documents_get_their_vectors(tmp_path: Path, monkeyp
         monkeypatch.setattr(vectors, "AFTER_ANSWER_S", 60.0)
         vectors.after_answer(session, [document], told=True)
         assert session.workspace.library.document(document).embedded
+        session.import_file(write_pdf(tmp_path / "other.pdf", [["Another document about lanterns."]]))
+        vectors.vectors(Namespace(), console, session)
+        assert console.out.getvalue().endswith("Found by meaning: 2 of 2 documents.\n")  # type: ignore[attr-defined]
