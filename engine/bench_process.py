@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,14 @@ def run_peer_source(python: str, source: str, argument: str) -> dict[str, Any]:
 def _run(command: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment = {**kept, "PYTHONSAFEPATH": "1", **more}
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=_RUN_SECONDS, check=False, env=environment
-    )  # fmt: skip
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=_RUN_SECONDS, check=False, env=environment
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        why = f"It was not done after {_RUN_SECONDS:,} seconds and was ended."
+        next_ = "Measure fewer tokens or a smaller model, or try again while the machine does nothing else."
+        raise EngineError("A run of the benchmark took too long.", why, next_) from error
 
 
 def _last_line(told: str) -> str:
@@ -54,6 +60,11 @@ def _last_line(told: str) -> str:
 
 
 def _printed(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    for line in reversed(done.stdout.splitlines()):
+        with suppress(ValueError):
+            found = json.loads(line)
+            if isinstance(found, dict):
+                return found
+    why = f"Of what it printed no line is a result. Its last line: {_last_line(done.stdout or done.stderr)}"
+    next_ = "Try again; if it is the peer's run, install the peer anew or give another interpreter: --peer-python."
+    raise EngineError("A run of the benchmark gave no figures.", why, next_)

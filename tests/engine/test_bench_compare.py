@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.parser_models import PEERS as NAMED
-from engine import bench_peers
+from engine import bench_peers, bench_process
 from engine.bench_compare import PEERS, Comparison, Lengths, Rates, Spread, peer_source, run_pagekeep, run_peer
 from engine.errors import EngineError
 from engine.messages import EngineSettings
@@ -38,6 +38,27 @@ def test_a_run_that_fails_tells_its_last_line_and_a_way_on() -> None:
         run_pagekeep(DENSE.with_name("missing.gguf"), ONE, Lengths(0, 8, 2))
     assert "missing.gguf" in caught.value.why
     assert "pagekeep model check" in caught.value.next
+
+
+@pytest.mark.parametrize("printed", ["", "loading", "{ggml: threads}", "[1, 2]"])
+def test_a_run_without_figures_tells_what_it_said(printed: str) -> None:
+    with pytest.raises(EngineError, match="gave no figures") as caught:
+        bench_process.run_peer_source(sys.executable, "import sys; print(sys.argv[1])", printed)
+    assert (printed or "It said nothing.") in caught.value.why
+    assert "--peer-python" in caught.value.next
+
+
+def test_the_last_object_of_a_run_is_taken() -> None:
+    source = "print('{}'); print('{\"rate\": 2}'); print('{bye')"
+    assert bench_process.run_peer_source(sys.executable, source, "") == {"rate": 2}
+
+
+def test_a_run_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_process, "_RUN_SECONDS", 0.2)
+    with pytest.raises(EngineError, match="took too long") as caught:
+        bench_process.run_peer_source(sys.executable, "import time; time.sleep(60)", "")
+    assert "0.2 seconds" in caught.value.why
+    assert caught.value.next
 
 
 def test_every_peer_has_a_run_and_its_source_needs_nothing_of_this_program() -> None:
