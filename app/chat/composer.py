@@ -163,11 +163,11 @@ class Composer(QWidget):
         self._price_timer.start()
         self._show_button()
 
-    def begin_edit(self, message: Message) -> None:
-        """The question is written again; the draft comes back afterwards."""
+    def begin_edit(self, message: Message, text: str = "") -> None:
+        """The question is written again, from `text` on if there is one; the draft comes back afterwards."""
         draft = self.editing.draft if self.editing.message is not None else self.text()
         self.editing.begin(message, draft)
-        self.show_draft(message.text)
+        self.show_draft(text or message.text)
         self.editor.setFocus()
 
     def end_edit(self) -> None:

@@ -116,14 +116,13 @@ class ChatController(QObject):
             return
         id, edited = self.conversation.id, self._panel.composer.editing.message
         self._panel.clear_ways()
-        if edited is not None:
-            self.revising.begin_again(edited)
+        if edited is not None or way is not None:
             self._stale.add(id)
-            self._start(text, lambda: self._workspace.edit(id, edited.id, text))
+        if edited is None:
+            self._start(text, lambda: self._workspace.ask(id, text, way))
             return
-        if way is not None:
-            self._stale.add(id)
-        self._start(text, lambda: self._workspace.ask(id, text, way))
+        self.revising.begin_again(edited)
+        self._start(text, lambda: self._workspace.edit(id, edited.id, text, way))
 
     def send_by(self, way: str) -> None:
         """The question in the composer, by a way out of the full context."""
@@ -255,11 +254,12 @@ class ChatController(QObject):
         self._rereading.look()
 
     def _give_back(self, conversation: ConversationId) -> None:
-        live = self.live.end(conversation)
+        live, edited = self.live.end(conversation), self.revising.not_asked(conversation)
         self._stale.discard(conversation)
-        self.revising.not_asked(conversation)
         if self.screen.holds(conversation) and self.conversation is not None:
             question = live.question.text if live is not None and live.question is not None else ""
+            if edited is not None:
+                self._panel.composer.begin_edit(edited, question)
             self._rereading.again(conversation, question)
         self._ended(conversation)
 

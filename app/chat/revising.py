@@ -56,11 +56,12 @@ class Revising(QObject):
             lambda _: self.undo(),
             lambda _: self.redo(),
         )
-        self._edited: set[ConversationId] = set()
+        self._edited: dict[ConversationId, Message] = {}
         panel.transcript.menu_wanted.connect(self._menu)
         panel.transcript.bring_back.connect(self.bring_back)
         services.events.turn_done.connect(lambda event: self._asked_again(event.conversation))
         services.events.turn_error.connect(lambda event: event.message and self._asked_again(event.conversation))
+        services.events.turn_moved.connect(lambda event: self.not_asked(event.conversation))
         panel.composer.editor.last_wanted.connect(self.edit_last)
 
     def edit_last(self) -> None:
@@ -73,17 +74,17 @@ class Revising(QObject):
         """That question is asked in other words; it and all behind it leave the screen."""
         self._panel.composer.end_edit()
         self._panel.transcript.cut_from(edited.id)
-        self._edited.add(edited.conversation)
+        self._edited[edited.conversation] = edited
 
     def _asked_again(self, conversation: ConversationId) -> None:
         shown = self._shown()
         if conversation in self._edited and shown is not None and shown.id == conversation:
             self._services.toasts.offer_undo("What stood here before your edit is put aside.", self.undo)
-        self._edited.discard(conversation)
+        self._edited.pop(conversation, None)
 
-    def not_asked(self, conversation: ConversationId) -> None:
-        """Nothing was sent: an edit has changed nothing."""
-        self._edited.discard(conversation)
+    def not_asked(self, conversation: ConversationId) -> Message | None:
+        """Nothing was sent: an edit has changed nothing. Returns the question that was to be replaced."""
+        return self._edited.pop(conversation, None)
 
     def fork(self, message: Message) -> None:
         workspace = self._services.workspace

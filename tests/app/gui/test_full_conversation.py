@@ -89,6 +89,26 @@ def test_a_fork_with_a_summary_goes_on_there(driver: Driver) -> None:
     assert len(driver.desktop.workspace.conversations.messages(before)) == 10
 
 
+def test_an_edited_question_that_does_not_fit_goes_on_in_its_place(driver: Driver) -> None:
+    """Refused first: it stays an edit, with what was written."""
+    window, composer = driver.window, driver.window.chat.composer
+    asked(driver, *(f"{number}. {LONG}" for number in range(5)))
+    composer.editor.setPlainText("a draft")
+    edited, longer = messages(driver)[-2], LONG * 3
+    composer.begin_edit(edited)
+    driver.ask(longer)
+    driver.until(lambda: driver.errors and window.chat._ways is not None, "it is not refused", 30)
+    driver.until(lambda: composer.text() == longer, "what was written is gone", 5)
+    assert composer.editing.message == edited
+    window.chat._ways.buttons["recompute"].click()
+    driver.until(lambda: len(driver.done) == 6 or len(driver.errors) > 1, "no answer", 30)
+    assert len(driver.errors) == 1, driver.errors
+    questions = [m.text for m in messages(driver) if m.role == "user"]
+    assert questions == [*(f"{number}. {LONG}" for number in range(4)), longer]
+    assert not messages(driver)[0].in_context
+    driver.until(lambda: composer.editing.message is None and composer.text() == "a draft", "the draft is gone", 5)
+
+
 def menu_of(driver: Driver, place: int) -> dict[str, object]:
     window = driver.window
     view = window.chat.transcript._views[place]
