@@ -17,6 +17,7 @@ from app.widgets.theme import Theme
 
 SHOWN_AT_FIRST = 4
 LEAST_NAME = 130
+BORNE_OUT = frozenset({"exact", "matched"})  # verdicts that are no warning
 
 
 class SourceRow(QPushButton):
@@ -124,7 +125,8 @@ class Sources(QWidget):
 def distinct(citations: Sequence[StoredCitation], numbers: Mapping[int, int]) -> list[StoredCitation]:
     """One row per marker, pages and verdict, by the numbers shown, and one where the same words are meant.
 
-    What the answer leans on several times is marked together, with the best verdict of the same words.
+    What the answer leans on several times is marked together. A warning stays a row of its own: that the same words
+    are quoted exactly elsewhere in the answer does not make its claim true.
     """
     rows: list[StoredCitation] = []
     for citation in sorted(citations, key=lambda c: (numbers.get(c.marker, c.marker), c.answer_start)):
@@ -139,13 +141,19 @@ def distinct(citations: Sequence[StoredCitation], numbers: Mapping[int, int]) ->
 def _alike(one: StoredCitation, other: StoredCitation) -> bool:
     if (one.marker, one.document_id) != (other.marker, other.document_id):
         return False
-    same_words = any(_overlap(a, b) for a in one.ranges for b in other.ranges)
-    return same_words or (page_words(one) == page_words(other) and one.verified == other.verified)
+    if one.verified == other.verified and page_words(one) == page_words(other):
+        return True
+    return {one.verified, other.verified} <= BORNE_OUT and any(_holds(a, b) for a in one.ranges for b in other.ranges)
 
 
-def _overlap(one: StoredRange, other: StoredRange) -> bool:
-    first, second = sorted((one, other), key=lambda r: r.char_start)
-    return first.page_index == second.page_index and second.char_start < first.char_start + first.char_count
+def _holds(one: StoredRange, other: StoredRange) -> bool:
+    """Whether one of the two lies within the other."""
+    start, stop = max(one.char_start, other.char_start), min(_end(one), _end(other))
+    return one.page_index == other.page_index and stop - start >= min(one.char_count, other.char_count) > 0
+
+
+def _end(place: StoredRange) -> int:
+    return place.char_start + place.char_count
 
 
 def _together(one: StoredCitation, other: StoredCitation) -> StoredCitation:

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.live import pending
 from app.chat.message_view import AnswerView
 from app.chat.rich_text import RichText
-from app.chat.sources import SourceRow, Sources
+from app.chat.sources import SourceRow, Sources, distinct
 from app.chat.transcript import Transcript
 from app.core.borne_out import NOT_BORNE_OUT
 from app.core.errors import UserError
@@ -161,6 +161,21 @@ def test_every_source_shows_its_words_and_the_same_words_are_one_source(transcri
         "“so it is and was”", "“and more … at last”", "The answer says: “And more.”",
     ]  # fmt: skip
     assert "quoted exactly" in words[0]
+
+
+@pytest.mark.parametrize("warning", ["altered", "not_found"])
+def test_a_warning_is_not_hidden_by_an_exact_quote_of_the_same_words(warning: str) -> None:
+    exact = replace(CITED, ranges=(StoredRange(3, 10, 40),), page_labels=("iv",), quote="within 30 days")
+    wrong = replace(exact, ranges=(StoredRange(3, 10, 80),), verified=warning, quote="within 30 days of delivery")
+    assert [row.verified for row in distinct((exact, wrong), {})] == ["exact", warning]
+
+
+def test_words_that_only_touch_are_two_sources() -> None:
+    one = replace(CITED, ranges=(StoredRange(3, 10, 41),), page_labels=("iv",), quote="so it is")
+    other = replace(one, ranges=(StoredRange(3, 50, 40),), verified="matched", quote="and was")
+    within = replace(one, ranges=(StoredRange(3, 20, 10),), verified="matched", quote="it")
+    assert len(distinct((one, other), {})) == 2
+    assert [row.verified for row in distinct((one, within), {})] == ["exact"]
 
 
 def test_an_answer_that_no_passage_bears_out_says_so(transcript: Transcript) -> None:
