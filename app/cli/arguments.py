@@ -15,6 +15,13 @@ POSITIVE = whole_number(1)
 THREADS = whole_number(1, 512)
 
 
+def given(text: str) -> str:
+    """A choice that is not empty: with "" everything would be searched without a word."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty; give a value, or leave the option out")
+    return text
+
+
 class Parser(argparse.ArgumentParser):
     """Wrong usage is told as every other error is."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from app.cli.arguments import COUNT, POSITIVE, Parser, add_engine_options, add_model_options, command, group
+from app.cli.arguments import COUNT, POSITIVE, Parser, add_engine_options, add_model_options, command, given, group
 from app.cli.numbers import number
 from app.cli.parser_models import add_bench, add_model
 
@@ -47,9 +47,9 @@ def _add_ask(commands: Commands) -> None:
     ask.add_argument("--mode", choices=("whole", "retrieve", "survey", "auto"), help=MODES)
     ask.add_argument("--resume", action="store_true", help="go on with the last answer of --conversation that was cut")
     ask.add_argument("--rest", action="store_true", help="read the pages that the last answer did not rest on")
-    ask.add_argument("--pages", metavar="PAGES", help="look only into these printed pages, as 10-20,35 or iv")
-    ask.add_argument("--chapter", metavar="NAME", help="look only into this chapter: its number or title")
-    ask.add_argument("--collection", metavar="NAME", help="look into all documents of a collection")
+    ask.add_argument("--pages", type=given, metavar="PAGES", help="look only into these printed pages: 10-20,35 or iv")
+    ask.add_argument("--chapter", type=given, metavar="NAME", help="look only into this chapter: its number or title")
+    ask.add_argument("--collection", type=given, metavar="NAME", help="look into all documents of a collection")
     ask.add_argument("--everywhere", action="store_true", help="look into whole documents again")
     ask.add_argument(
         "--overflow", type=_way, choices=("recompute", "shift", "fork", "larger"), metavar="WAY",
@@ -98,7 +98,7 @@ def _add_index(commands: Commands) -> None:
     remove = command(actions, "remove", "Move documents to the trash")
     remove.add_argument("names", nargs="+", metavar="NAME", help="a document's name, or its file")
     listed = command(actions, "ls", "List the documents")
-    listed.add_argument("--collection", metavar="NAME", help="only those of this collection")
+    listed.add_argument("--collection", type=given, metavar="NAME", help="only those of this collection")
     collect = command(actions, "collect", "Put documents into a collection, or follow a folder with one")
     collect.add_argument("name", metavar="NAME", help="the collection; made if it is not there")
     collect.add_argument("files", nargs="*", metavar="FILE", help="PDF files, or names of documents")
@@ -114,13 +114,13 @@ def _add_index(commands: Commands) -> None:
     report.add_argument("file", metavar="FILE", help="a PDF file, or the name of a document")
     ocr = command(actions, "ocr", "Read the scanned pages of a document (needs the extra 'ocr')")
     ocr.add_argument("file", metavar="FILE", help="a PDF file, or the name of a document")
-    ocr.add_argument("--pages", metavar="PAGES", help="only these printed pages, as 3-7,12; default: all scans")
+    ocr.add_argument("--pages", type=given, metavar="PAGES", help="only these printed pages (3-7,12), else all scans")
     search = command(actions, "search", "Find passages")
     search.add_argument("text", metavar="TEXT")
-    search.add_argument("--document", action="append", metavar="NAME", help="only in this one (repeatable)")
-    search.add_argument("--collection", metavar="NAME", help="only in documents of this collection")
-    search.add_argument("--pages", metavar="PAGES", help="only these printed pages of the one --document")
-    search.add_argument("--chapter", metavar="NAME", help="only this chapter of the one --document")
+    search.add_argument("--document", action="append", type=given, metavar="NAME", help="only in this one (repeatable)")
+    search.add_argument("--collection", type=given, metavar="NAME", help="only in documents of this collection")
+    search.add_argument("--pages", type=given, metavar="PAGES", help="only these printed pages of the one --document")
+    search.add_argument("--chapter", type=given, metavar="NAME", help="only this chapter of the one --document")
     search.add_argument("--top", type=POSITIVE, default=10, metavar="K")
     evaluate = command(actions, "evaluate", "Recall of the search over a set of questions")
     evaluate.add_argument("set", metavar="SET.jsonl", help="a line each: pdf, question, pages (from 0), kind")

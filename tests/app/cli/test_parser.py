@@ -31,6 +31,22 @@ def test_numbers_out_of_range_are_named(command: tuple[str, ...], why: str) -> N
     assert why in caught.value.why
 
 
+@pytest.mark.parametrize("empty", ["", " "])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *[(*ASK, option) for option in ("--pages", "--chapter", "--collection")],
+        *[("index", "search", "x", option) for option in ("--pages", "--chapter", "--collection", "--document")],
+        ("index", "ocr", "a.pdf", "--pages"),
+        ("index", "ls", "--collection"),
+    ],
+)
+def test_an_empty_choice_is_not_taken_for_none(command: tuple[str, ...], empty: str) -> None:
+    with pytest.raises(UserError) as caught:
+        build_parser().parse_args((*command, empty))
+    assert f"{command[-1]}: is empty" in caught.value.why
+
+
 def test_sampling_options_replace_those_of_the_preferences() -> None:
     from app.cli.ask import _settings
     from app.core.settings import Settings
