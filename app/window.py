@@ -239,7 +239,7 @@ class Window(QMainWindow):
         inside = QVBoxLayout(sidebar)
         inside.setContentsMargins(0, 0, 0, 0)
         inside.addWidget(self._sidebar)
-        self.conversations.setMinimumHeight(190)
+        self.conversations.setMinimumHeight(170)
         for part in (self.conversations, self.library):
             self._sidebar.addWidget(part)
         for name in ("Reader", "Search", "Cache", "Timing"):

@@ -10,7 +10,7 @@ from app.core.errors import UserError
 from app.widgets.cards import ErrorCard, button
 from app.widgets.theme import Theme
 
-HIGHEST = 190
+HIGHEST = 160
 
 
 class ErrorList(QScrollArea):
