@@ -73,11 +73,11 @@ class Evidences:
         return whole if whole and whole.strength >= run.strength else run
 
     def quoted(self, quote: str, numbers: Sequence[int]) -> Evidence | None:
-        """Where all of a quotation stands, however short it is; a long one may be altered."""
+        """Where all of a quotation stands, however short; a long one may be altered in less than half its words."""
         words = Words.of(quote)
         found = [e for number in numbers for e in self._standing(quote, words, number)]
         best = max(found, key=lambda evidence: evidence.verdict == "exact", default=None)
-        if best is None and (near := self.copied(quote, numbers)):
+        if best is None and (near := self.copied(quote, numbers)) and 2 * near.strength > len(words.forms):
             return replace(near, verdict="altered", claim=_extent(words))
         return best
 

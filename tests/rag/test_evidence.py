@@ -75,3 +75,5 @@ def test_a_quotation_is_exact_only_as_a_whole() -> None:
     assert verdict("in the trash") == verdict("every Debian package must") == verdict(RULE) == "exact"
     assert verdict(f"{RULE} and more") == verdict("in the Trash") == "altered"
     assert verdict("in the bin") is None
+    invented = "and whatever else a model likes to put between quotation marks, as long as it goes on and on"
+    assert verdict("It is kept in the trash for 30 days, " + invented) is None, "most of it stands nowhere"
