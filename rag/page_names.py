@@ -9,12 +9,24 @@ _DASH = r"(?:-|–|\bto\b|\bthrough\b|\buntil\b)"
 _NUMBER = r"(?:[ivxlcdm]+|\d+)\b(?!\.\d)"
 _TO = rf"(?:\s*{_DASH}\s*(?:pages?\s+)?{_NUMBER})?"
 # Behind a comma or an "and" words as "I" and "did" stand more often than page labels.
-_NEXT = rf"(?:\d+|(?=[ivxl]{{2,}}\b)(?:xl|l?x{{0,3}})(?:ix|iv|v?i{{0,3}}))\b(?!\.\d){_TO}"
+_SURE = r"(?:\d+|(?=[ivxl]{2,}\b)(?:xl|l?x{0,3})(?:ix|iv|v?i{0,3}))\b(?!\.\d)"
+_NEXT = rf"{_SURE}{_TO}"
+# "see page 3, 4 and 5" and "page 3, 4?" are lists; "on page 2, 30 days" and "on page 2, 3 and 30 days" are not.
+_END = r"(?=\s*(?:[?!;:)]|\.(?!\d)|$))"
+_NO_UNIT = r"(?!\s*[%€$°]|\s+(?:years?|months?|weeks?|days?|hours?|minutes?|seconds?|times|percent|euros?|dollars?)\b)"
+_LIST = rf"(?:,\s*{_NEXT})+(?:{_END}|,?\s*(?:&|\band)\s+{_NEXT}{_NO_UNIT})"
 _NOT_ME = r"(?!(?-i:I)(?:['’]|\s+(?!(?:to|through|until|and)\b)\w))"  # "the page I mean"; but "page I." and "page i"
 PAGES = re.compile(
     r"(?:\b(?<!which )(?<!what )(?=page)|(?=\bpages?\s+(?!i\b)))"  # "on which page i find"
     rf"(?:pages\s+{_NOT_ME}{_NUMBER}{_TO}(?:(?:\s*[,;&]\s*(?:and\s+)?|\s+and\s+){_NEXT})*"
-    rf"|page\s+{_NOT_ME}{_NUMBER}{_TO}(?:(?:,(?=\d)|\s*&\s*|\s+and\s+){_NEXT})*)",
+    rf"|page\s+{_NOT_ME}{_NUMBER}{_TO}(?:{_LIST}|(?:,(?=\d)|\s*&\s*|\s+and\s+){_NEXT})*)",
+    re.IGNORECASE,
+)
+# A range in words: what PAGES would take for two pages, or for none. The difference between two pages is about two.
+SPELLED = re.compile(
+    rf"(?:\b(?<!difference )(?<!differences )(?<!comparison )between\s+(?:the\s+)?pages?|\bpages?\s+between)\s+"
+    rf"{_NOT_ME}(?P<low>{_NUMBER})\s*(?:\band\b|{_DASH})\s*(?:(?:pages?\s+){_NOT_ME}(?P<named>{_NUMBER})|(?P<high>{_SURE}))"
+    rf"|\bpages?\s+from\s+(?:pages?\s+)?{_NOT_ME}(?P<from>{_NUMBER})\s*{_DASH}\s*(?:pages?\s+)?(?P<to>{_SURE})",
     re.IGNORECASE,
 )
 SPAN = re.compile(
@@ -23,10 +35,10 @@ SPAN = re.compile(
 
 
 def named_pages(question: str, labels: Sequence[str]) -> list[range] | None:
-    """The file pages (from 0) that a question names by their printed labels, as "page 35", "pages 10 to 20 and 35", in
-    their order, with those that touch joined; a number that is no label counts as a file page from 1. None where it
-    names none, or one by a number that is not there."""
-    spans = [span for match in PAGES.finditer(question) for span in SPAN.finditer(match[0])]
+    """The file pages (from 0) that a question names by their printed labels, as "page 35", "pages 10 to 20 and 35",
+    "between page 10 and 20", in their order, with those that touch joined; a number that is no label counts as a file
+    page from 1. None where it names none, or one by a number that is not there."""
+    spans = [span for named in _named(question) for span in SPAN.finditer(named)]
     found = [(span["first"], _range(span["first"], span["last"], labels)) for span in spans]
     ranges = [pages for _, pages in found if pages is not None]
     if not ranges or any(pages is None and first.isdigit() for first, pages in found):
@@ -42,6 +54,12 @@ def listed_pages(text: str, labels: Sequence[str]) -> list[range] | None:
     return None if None in ranges else _joined([one for one in ranges if one is not None])
 
 
+def _named(question: str) -> list[str]:
+    """The words that name pages, ranges with a dash."""
+    dashed = SPELLED.sub(lambda m: "pages {}–{}".format(*(label for label in m.groups() if label)), question)
+    return [match[0] for match in PAGES.finditer(dashed)]
+
+
 def _joined(ranges: Sequence[range]) -> list[range]:
     joined: list[range] = []
     for pages in sorted(ranges, key=lambda one: one.start):
@@ -54,7 +72,7 @@ def _joined(ranges: Sequence[range]) -> list[range]:
 
 def missing_page(question: str, labels: Sequence[str]) -> str | None:
     """The first page that a question names by its number and that is not there; None: all are, or it names none."""
-    numbers = (number for match in PAGES.finditer(question) for number in re.findall(r"\d+", match[0]))
+    numbers = (number for named in _named(question) for number in re.findall(r"\d+", named))
     return next((number for number in numbers if _page(number, labels) is None), None)
 
 
@@ -68,7 +86,7 @@ def _part(text: str, labels: Sequence[str]) -> range | None:
 def _range(first: str, last: str | None, labels: Sequence[str]) -> range | None:
     start = _page(first, labels)
     end = _page(last, labels) if last else start
-    return range(start, end + 1) if start is not None and end is not None and start <= end else None
+    return range(min(start, end), max(start, end) + 1) if start is not None and end is not None else None
 
 
 def _page(name: str, labels: Sequence[str]) -> int | None:

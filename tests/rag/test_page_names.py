@@ -13,7 +13,31 @@ LABELS = ["i", "ii", "iii", "1", "2", "3", "4"]
         ("Read pages 1-4.", [range(3, 7)]),
         ("page 6", [range(5, 6)]),  # no label: the file's sixth page
         ("page 9", None),
-        ("pages 3-1", None),
+        ("pages 3-1", [range(3, 6)]),
+        ("Read pages 4 to ii", [range(1, 7)]),
+        ("Read between pages 1 and 4", [range(3, 7)]),
+        ("Between the pages 1 and 4, what is said?", [range(3, 7)]),
+        ("between page 4 and 2", [range(4, 7)]),
+        ("between page ii and page 2", [range(1, 5)]),
+        ("between pages i and iii and on page 4", [range(0, 3), range(6, 7)]),
+        ("the pages between 1 and 3", [range(3, 6)]),
+        ("the pages from 1 to 3", [range(3, 6)]),
+        ("from pages 1 to 3 and 4", [range(3, 7)]),
+        ("from page 1 until 3", [range(3, 6)]),
+        ("the rule from page 1 and 3", [range(3, 4), range(5, 6)]),
+        ("the pages from 1", None),
+        ("the difference between page 1 and page 3", [range(3, 4), range(5, 6)]),
+        ("differences between pages 1 and 3", [range(3, 4), range(5, 6)]),
+        ("between page 2 and I think more", [range(4, 5)]),
+        ("between pages 2 and 9", None),
+        ("see page 1, 2 and 4", [range(3, 5), range(6, 7)]),
+        ("see page 1, 2, and 4", [range(3, 5), range(6, 7)]),
+        ("See page 1, 3-4.", [range(3, 4), range(5, 7)]),
+        ("What is on page 1, 2, 4?", [range(3, 5), range(6, 7)]),
+        ("On page 1, 2 and 30 days are named. Why?", [range(3, 4)]),
+        ("On page 1, 2 or 3 rules are named. Why?", [range(3, 4)]),
+        ("On page 1, 2 and 3 percent are named. Why?", [range(3, 4)]),
+        ("On page 1, 2.5 and 3 are named. Why?", [range(3, 4)]),
         ("How many pages are there?", None),
         ("Compare page 1 with page 3", [range(3, 4), range(5, 6)]),
         ("What do pages 1, 2 and 4 say?", [range(3, 5), range(6, 7)]),
@@ -52,7 +76,7 @@ def test_pages_of_a_question(question: str, pages: list[range] | None) -> None:
         ("4-", None),
         ("3 2", None),
         ("3.2", None),
-        ("3-1", None),
+        ("3-1", [range(3, 6)]),
         ("1,", None),
         ("", None),
     ],
@@ -68,3 +92,5 @@ def test_labels_with_letters_can_be_given() -> None:
 def test_a_number_after_the_page_is_not_a_page() -> None:
     assert missing_page("On page 2, 30 days are named. Why?", LABELS) is None
     assert missing_page("What do pages 2 and 30 say?", LABELS) == "30"
+    assert missing_page("What stands between page 2 and 30?", LABELS) == "30"
+    assert missing_page("On page 2, 3 and 30 days are named. Why?", LABELS) is None
