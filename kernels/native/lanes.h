@@ -35,7 +35,8 @@ PK_INLINE vi isar(vi a, int bits) { return _mm512_sra_epi32(a, _mm_cvtsi32_si128
 PK_INLINE vi ishuffle(vi table, vi index) { return _mm512_shuffle_epi8(table, index); }
 PK_INLINE vi irepeat16(const void* p) { return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)p)); }
 PK_INLINE vi iequal(vi a, vi b) { return _mm512_movm_epi32(_mm512_cmpeq_epi32_mask(a, b)); }
-PK_INLINE vi iwhere_bits(vi a, vi bits, vi value) { return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(a, bits), value); }
+// Per byte: `yes` where a has one of the bits.
+PK_INLINE vi ichoose(vi a, vi bits, vi yes, vi no) { return _mm512_mask_blend_epi8(_mm512_test_epi8_mask(a, bits), no, yes); }
 PK_INLINE vf ifloat(vi a) { return _mm512_cvtepi32_ps(a); }
 PK_INLINE vf ias_float(vi a) { return _mm512_castsi512_ps(a); }
 PK_INLINE vf ihalf_floats(vi a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
@@ -87,7 +88,7 @@ PK_INLINE vi isar(vi a, int bits) { return _mm256_sra_epi32(a, _mm_cvtsi32_si128
 PK_INLINE vi ishuffle(vi table, vi index) { return _mm256_shuffle_epi8(table, index); }
 PK_INLINE vi irepeat16(const void* p) { return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)p)); }
 PK_INLINE vi iequal(vi a, vi b) { return _mm256_cmpeq_epi32(a, b); }
-PK_INLINE vi iwhere_bits(vi a, vi bits, vi value) { return iand(_mm256_cmpeq_epi8(iand(a, bits), bits), value); }
+PK_INLINE vi ichoose(vi a, vi bits, vi yes, vi no) { return _mm256_blendv_epi8(no, yes, _mm256_cmpeq_epi8(iand(a, bits), bits)); }
 PK_INLINE vf ifloat(vi a) { return _mm256_cvtepi32_ps(a); }
 PK_INLINE vf ias_float(vi a) { return _mm256_castsi256_ps(a); }
 PK_INLINE vf ihalf_floats(vi a) {
@@ -145,7 +146,9 @@ PK_INLINE vi isar(vi a, int bits) { return vreinterpretq_u32_s32(vshlq_s32(vrein
 PK_INLINE vi ishuffle(vi table, vi index) { return of_bytes(vqtbl1q_u8(bytes_of(table), bytes_of(index))); }
 PK_INLINE vi irepeat16(const void* p) { return iload(p); }
 PK_INLINE vi iequal(vi a, vi b) { return vceqq_u32(a, b); }
-PK_INLINE vi iwhere_bits(vi a, vi bits, vi value) { return iand(of_bytes(vtstq_u8(bytes_of(a), bytes_of(bits))), value); }
+PK_INLINE vi ichoose(vi a, vi bits, vi yes, vi no) {
+    return of_bytes(vbslq_u8(vtstq_u8(bytes_of(a), bytes_of(bits)), bytes_of(yes), bytes_of(no)));
+}
 PK_INLINE vf ifloat(vi a) { return (vf)vcvtq_f32_s32(vreinterpretq_s32_u32(a)); }
 PK_INLINE vf ias_float(vi a) { return (vf)vreinterpretq_f32_u32(a); }
 PK_INLINE vf ihalf_floats(vi a) { return (vf)vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(a))); }

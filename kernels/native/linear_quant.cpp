@@ -94,7 +94,7 @@ struct StripRange {
     const TileFormat& format;
     uint8_t* tiles;   // one after the other
     uint8_t* copy;    // of a partial strip
-    int end;          // strip behind the last one
+    int begin, end;   // strips
     int cols() const { return args.weight.cols; }
     int rows_of(int strip) const { return imin(kStripRows, args.weight.rows - strip * kStripRows); }
     // What follows the last strip, nothing (a line that was just read) at the end of the matrix.
@@ -104,9 +104,11 @@ struct StripRange {
         const bool inside = (strip + distance) * kStripRows < args.weight.rows;
         return args.weight.data + (inside ? strip + distance : strip) * bytes;
     }
+    // Strips that memory needs to answer; three of most matrices, more where rows are short.
+    int distance() const { return imax(3, imin((20 << 10) / (kStripRows * (int)args.weight.row_bytes), end - begin)); }
     Strip source(int strip) const {
         const uint8_t* data = whole_strip(args.weight, strip * kStripRows, rows_of(strip), copy);
-        return Strip{data, args.weight.row_bytes, ahead(strip, 1), ahead(strip, 3)};
+        return Strip{data, args.weight.row_bytes, ahead(strip, 1), ahead(strip, distance())};
     }
     Tile tile(int i) const {
         const size_t n = cols();
@@ -186,7 +188,7 @@ size_t quant_scratch(int cols) { return (size_t)cols * (24 * strips_at_once(cols
 void linear_quant_strips(const LinearArgs& args, int first, int count, uint8_t* scratch) {
     const TileFormat& format = *tile_format(args.weight.type);
     const int most = strips_at_once(args.weight.cols);
-    const StripRange range = {args, format, scratch, scratch + (size_t)most * 24 * args.weight.cols, first + count};
+    const StripRange range = {args, format, scratch, scratch + (size_t)most * 24 * args.weight.cols, first, first + count};
     const bool direct = format.few && args.rows <= kGroupTokens;
     for (int last = first + count; first < last; first += direct ? 1 : most) {
         if (direct) few_tokens_strip(range, first);

@@ -36,13 +36,15 @@ static void round_rows(Rounding way, const float* x, size_t stride, int rows, in
                                      to.halves ? to.halves + t * half_words(cols) : nullptr, imin(kGroupTokens, rows - t)});
 }
 
-// out[rows, weight.rows] = x @ weight.T; `rounded` holds x as the weight wants it.
-static void project(const TensorView& weight, const float* x, size_t stride, const Rounded& rounded, int rows,
-                    float* out, size_t out_stride, uint8_t* scratch) {
+// out[rows, weights[head].rows] = x @ weights[head].T; `rounded` holds x as the weight wants it.
+static void project(const TensorView* weights, int head, int heads, const float* x, size_t stride, const Rounded& rounded,
+                    int rows, float* out, size_t out_stride, uint8_t* scratch) {
+    const TensorView& weight = weights[head];
     const QuantGroup& quant = rounded.by[rounding(weight.type)];
+    const uint8_t* then = head + 1 < heads ? weights[head + 1].data : nullptr;
     const LinearArgs args = {weight, x, stride, quant.data, quant.meta, quant.halves, out, out_stride,
-                             nullptr, 1.0f, false, rows};
-    for (int strip = 0; strip * kStripRows < weight.rows; strip++) linear_strip(args, strip, scratch);
+                             nullptr, 1.0f, false, rows, then};
+    linear_strips(args, 0, (weight.rows + kStripRows - 1) / kStripRows, scratch);
 }
 
 // out[rows, weight.cols] = x @ weight, in floats; wide [weight.rows, padded cols], spill [rows, padded cols].
@@ -147,7 +149,7 @@ void mla_absorb(const MlaArgs& args, int head, const int* rows, int count, uint8
         }
         if (args.k_transposed) {
             round_rows(rounding(weight.type), space.x, args.nope, n, args.nope, space.rounded);
-            project(weight, space.x, args.nope, space.rounded, n, space.y, args.kv_lora, space.rest);
+            project(args.k_b, head, args.heads, space.x, args.nope, space.rounded, n, space.y, args.kv_lora, space.rest);
         } else project_back(weight, space.x, args.nope, n, space.y, args.kv_lora, space.wide, space.spill);
         for (int t = 0; t < n; t++) {
             const float* q = args.q + rows[first + t] * args.q_stride + (size_t)head * dim;
@@ -169,7 +171,7 @@ void mla_values(const MlaArgs& args, int head, const int* rows, int count, uint8
                              args.sums + rows[first + t] * args.sums_stride + (size_t)head * args.kv_lora,
                              (size_t)args.kv_lora * 4);
         round_rows(rounding(weight.type), space.x, args.kv_lora, n, args.kv_lora, space.rounded);
-        project(weight, space.x, args.kv_lora, space.rounded, n, space.y, args.value_dim, space.rest);
+        project(args.v_b, head, args.heads, space.x, args.kv_lora, space.rounded, n, space.y, args.value_dim, space.rest);
         for (int t = 0; t < n; t++)
             __builtin_memcpy(args.out + rows[first + t] * args.out_stride + (size_t)head * args.value_dim,
                              space.y + (size_t)t * args.value_dim, (size_t)args.value_dim * 4);
@@ -194,10 +196,10 @@ static void expand_partition(const MlaArgs& args, int head, int keys, const Prom
     float* v = (float*)(space.page + align64((size_t)kPartition * dim * 4));
     if (args.k_transposed)
         project_back(args.k_b[head], space.latent, width, keys, k, dim, space.wide, space.spill);
-    else project(args.k_b[head], space.latent, width, space.rounded, keys, k, dim, space.rest);
+    else project(args.k_b, head, args.heads, space.latent, width, space.rounded, keys, k, dim, space.rest);
     for (int t = 0; t < keys; t++)
         __builtin_memcpy(k + (size_t)t * dim + args.nope, space.latent + t * width + args.kv_lora, (size_t)args.rope * 4);
-    project(args.v_b[head], space.latent, width, space.rounded, keys, v, args.value_dim, space.rest);
+    project(args.v_b, head, args.heads, space.latent, width, space.rounded, keys, v, args.value_dim, space.rest);
 }
 
 static void attend_expanded(const MlaArgs& args, const MlaUnit& unit, int head, int part, const PromptSpace& space) {

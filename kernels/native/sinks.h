@@ -10,7 +10,7 @@ PK_INLINE Strip rows_from(const Strip& s, int row) {
     return Strip{s.data + at, s.stride, row + W < kStripRows ? s.data + end : s.next, s.later + at};
 }
 
-// Weights are read in order three strips ahead of the multiplication, into L2: L1 has too few miss buffers. The same
+// Weights are read in order some strips ahead of the multiplication, into L2: L1 has too few miss buffers. The same
 // number of lines for every part of a block: in bursts they wait for each other.
 PK_INLINE void prefetch_strip(const Strip& s, int part, int part_bytes) {
     const uint8_t* ahead = s.later + (size_t)part * part_bytes;

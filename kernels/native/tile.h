@@ -14,7 +14,7 @@ struct Tile {
 };
 
 // 16 whole rows, `stride` bytes apart. `next`, `later`: where the strips to ask for in advance lie, the one that follows and
-// the third from here; null only where no walk reads it.
+// one that is read so much later as memory needs; null only where no walk reads it.
 struct Strip {
     const uint8_t* data;
     size_t stride;

@@ -134,11 +134,11 @@ struct WalkQ8_0 {
     }
 };
 
-// Sixteen where bit 4j + c of a row's dword is set, at byte c of its group j.
-PK_INLINE vi fifth_bits(vi bits, int j) {
+// `yes` where bit 4j + c of a row's dword is set, at byte c of its group j.
+PK_INLINE vi fifth_bits(vi bits, int j, vi yes, vi no) {
     alignas(16) static const uint32_t kDwords[4] = {0, 0x04040404, 0x08080808, 0x0c0c0c0c};
     const vi spread = ishuffle(bits, iadd(irepeat16(kDwords), iset(0x01010101 * (j / 2))));
-    return iwhere_bits(spread, iset(j % 2 ? (int)0x80402010 : 0x08040201), iset8(16));
+    return ichoose(spread, iset(j % 2 ? (int)0x80402010 : 0x08040201), yes, no);
 }
 
 struct WalkQ5_0 {
@@ -152,13 +152,14 @@ struct WalkQ5_0 {
         for (int b = 0; b < blocks; b++) {
             const size_t at = (size_t)kBytes * b;
             vi head[4], packed[4];
-            load_dwords(s, at + 2, head);
+            load_dwords(s, at, head);
             load_dwords(s, at + 6, packed);
             Block block;
             split_nibbles(packed, block.w);
-            for (int j = 0; j < 8; j++)
-                block.w[j] = iadd8(ior(block.w[j], fifth_bits(head[0], j)), iset8(kByteZero - 16));
-            block.d = load_halves(s, at);
+            const vi bits = ior(ishr(head[0], 16), ishl(head[1], 16));
+            for (int j = 0; j < 8; j++)  // less 16 where the bit is not set
+                block.w[j] = ior(block.w[j], fifth_bits(bits, j, iset8(kByteZero), iset8(kByteZero - 16)));
+            block.d = ihalf_floats(head[0]);
             sink.take(b, block);
         }
     }
@@ -179,7 +180,7 @@ struct WalkQ5_1 {
             load_dwords(s, at + 8, packed);
             Block block;
             split_nibbles(packed, block.w);
-            for (int j = 0; j < 8; j++) block.w[j] = ior(block.w[j], fifth_bits(head[1], j));
+            for (int j = 0; j < 8; j++) block.w[j] = ior(block.w[j], fifth_bits(head[1], j, iset8(16), iset8(0)));
             split_scales(head[0], block);
             sink.take(b, block);
         }
