@@ -29,13 +29,43 @@ LIST = re.compile(
     r"|\b(?:list|name|find|show|give(?: me)?|what are|which are|enumerate)\s+(?:of\s+)?(?:all|every|each)\b",
     re.IGNORECASE,
 )
-_TOLD = r"(?:mentioned|listed|named|described|defined|discussed|covered|given|shown|introduced|distinguished)"
+_TOLD = r"(?:mentioned|listed|named|described|defined|discussed|covered|shown|introduced|distinguished)"
+_THINGS = r"(?P<things>[^?.;:,]+?)"
+_END = r"\s*[?.!]*\s*$"
 COUNTS = (
-    re.compile(rf"\bhow many (?P<things>[^?.;:]+?)\s+(?:are|is|were)\s+(?P<rest>(?:there|{_TOLD})\b[^?.;:]*)", re.I),
-    re.compile(r"\bhow many (?P<things>[^?.;:]+?)\s+do(?:es)?\s+(?P<rest>[^?.;:]+?)\s+"
-               r"(?:mention|list|name|describe|define|discuss|cover|introduce|distinguish)\b", re.I),
-    re.compile(r"\bcount\s+(?:all|every|each|the)\s+(?:of\s+the\s+)?(?P<things>[^?.;:]+)(?P<rest>)", re.I),
+    re.compile(rf"\bhow many {_THINGS}\s+(?:are|is|were)\s+(?P<rest>(?:there|{_TOLD})\b[^?.;:,]*){_END}", re.I),
+    re.compile(rf"\bhow many {_THINGS}\s+do(?:es)?\s+(?P<rest>[^?.;:,]+?)\s+"
+               rf"(?:mention|list|name|describe|define|discuss|cover|introduce|distinguish){_END}", re.I),
+    re.compile(r"^\W*(?:(?:please|(?:can|could|would|will)\s+you)\s+)*count\s+(?:all|every|each|the)\s+(?:of\s+the\s+)?"
+               rf"{_THINGS}(?P<rest>){_END}", re.I),
 )  # fmt: skip
+# Their number stands in the text: so many of these are said to be, instead of told one by one.
+NUMBERED = re.compile(
+    r"\b(?:(?:milli|micro|nano)?seconds|minutes|hours|days|nights|weeks|fortnights|months|quarters|years|decades|centuries"
+    r"|times|euros?|dollars|pounds|cents|francs|yen|percent|per\s*cent|percentages?|degrees|(?:kilo|centi|milli)?met(?:er|re)s"
+    r"|miles|feet|inches|yards|(?:kilo|milli)?grams|tons|tonnes|lit(?:er|re)s|bits|(?:kilo|mega|giga)?bytes|[kmg]b"
+    r"|volts|watts|calories|seats|beds|copies|votes)\b",
+    re.IGNORECASE,
+)
+MANY = re.compile(
+    r"\b(?:people|persons?|men|women|children|inhabitants|residents|citizens|members|employees|workers|staff|students|pupils"
+    r"|teachers|guests|visitors|participants|users|customers|patients|points|words|lines|letters)\b",
+    re.IGNORECASE,
+)
+# What a text tells one by one, wherever it is "there" for.
+TOLD_ONE_BY_ONE = re.compile(
+    r"\b(?:ways|kinds|types|sorts|forms|categories|methods|options|reasons|arguments|examples|steps|rules|exceptions"
+    r"|conditions|requirements|principles|criteria)\b",
+    re.IGNORECASE,
+)
+_PLACE = r"(?:chapter|section|part|appendix|page|document|file|book|paper|text|report|manual|article|edition)s?"
+IN_TEXT = re.compile(
+    rf"(?:about|concerning|regarding|{_TOLD})\b|(?:in|on)\s+(?:(?:the|this|that|these|those|all|each)\s+)?(?:\w+\s+)?{_PLACE}\b",
+    re.IGNORECASE,
+)
+MORE_ASKED = re.compile(
+    r"\b(?:how|what|which|who|whose|when|where|why)\b|\b(?:and|or|but)\s+(?:is|are|do|does)\b", re.IGNORECASE
+)
 SIDES = (
     re.compile(r"\bcompar(?:e|ing)\s+(?P<one>[^?.;:]+?)\s+(?:with|to|and|against)\s+(?P<other>[^?.;:]+)", re.I),
     re.compile(r"\bcomparison\s+(?:of|between)\s+(?P<one>[^?.;:]+?)\s+(?:with|to|and)\s+(?P<other>[^?.;:]+)", re.I),
@@ -115,16 +145,27 @@ def wants_list(question: str) -> bool:
 
 def counted(question: str) -> str:
     """What it has counted, asked for as a list; "" for others, and where the number may stand in the text ("how many
-    days may a guest stay")."""
+    days may a guest stay", "how many seats are there in the hall")."""
     match = next((found for count in COUNTS if (found := count.search(question))), None)
     if match is None:
         return ""
     things, rest = match["things"].strip(), match["rest"].strip()
+    if NUMBERED.search(things) or MORE_ASKED.search(f"{question[: match.start()]} {rest}"):
+        return ""
     if match.re is COUNTS[1]:
         return f"List all {things} of {rest}."
     there = re.match(r"there\b\s*", rest, re.IGNORECASE)
     told = rest[there.end() :] if there else rest and f"that are {rest}"
+    if there and not _told_one_by_one(things, told):
+        return ""
     return f"List all {things} {told}".rstrip() + "."
+
+
+def _told_one_by_one(things: str, where: str) -> bool:
+    """What "there is" is told each by itself; in doubt its number is."""
+    if IN_TEXT.match(where) or TOLD_ONE_BY_ONE.search(things):
+        return True
+    return not where and not MANY.search(things)
 
 
 def collects(question: str) -> bool:
