@@ -174,7 +174,8 @@ def test_overflow_is_priced_and_refused(desk: Desk) -> None:
     desk.workspace.chats.set_mode(c.id, "whole")
     price = desk.workspace.price(c.id, "Which word is on page two?")
     assert price.overflow
-    assert price.over_by == price.total + 64 - 2048
+    assert price.reserve == min(64, desk.workspace.settings.sampling.max_tokens)
+    assert price.over_by == price.total + price.reserve - 2048
     assert "book1.pdf" in price.what_would_drop
     desk.workspace.ask(c.id, "Which word is on page two?")
     event = desk.until(TurnError, TurnDone)
