@@ -66,10 +66,25 @@ IN_TEXT = re.compile(
 MORE_ASKED = re.compile(
     r"\b(?:how|what|which|who|whose|when|where|why)\b|\b(?:and|or|but)\s+(?:is|are|do|does)\b", re.IGNORECASE
 )
+_ASKS = (
+    "please can could would will you what which is are was were explain describe give tell show list name find make"
+    " write draw me us all every any the a an main key major biggest important essential short brief detailed there"
+)
+# The whole question is that comparison: of one with more in it everything is read.
+_ASKED = rf"^\W*(?:(?:{_ASKS.replace(' ', '|')})\s+)*"
+_ONE, _OTHER = r"(?P<one>[^?.;:,]+?)", rf"(?P<other>[^?.;:,]+?){_END}"
 SIDES = (
-    re.compile(r"\bcompar(?:e|ing)\s+(?P<one>[^?.;:]+?)\s+(?:with|to|and|against)\s+(?P<other>[^?.;:]+)", re.I),
-    re.compile(r"\bcomparison\s+(?:of|between)\s+(?P<one>[^?.;:]+?)\s+(?:with|to|and)\s+(?P<other>[^?.;:]+)", re.I),
-    re.compile(r"\bdifferences?\s+between\s+(?P<one>[^?.;:]+?)\s+and\s+(?P<other>[^?.;:]+)", re.I),
+    re.compile(rf"{_ASKED}compare\s+{_ONE}\s+(?:with|to|and|against|versus|vs\.?)\s+{_OTHER}", re.I),
+    re.compile(rf"{_ASKED}comparison\s+(?:of|between)\s+{_ONE}\s+(?:with|to|and|versus|vs\.?)\s+{_OTHER}", re.I),
+    re.compile(rf"{_ASKED}differences?\s+between\s+{_ONE}\s+and\s+{_OTHER}", re.I),
+    re.compile(rf"^\W*{_ONE}\s+(?:versus|vs\.?)\s+{_OTHER}", re.I),
+)
+# Words of a clause, or of a third side.
+NO_SIDE = re.compile(
+    r"\b(?:and|or|but|with|to|against|versus|vs|between|than|from|how|what|which|who|whose|when|where|why|if|whether|is|are"
+    r"|was|were|be|been|do|does|did|has|have|had|can|could|may|might|must|shall|should|will|would|changed?|say|says|said"
+    r"|i|me|my|you|your|he|him|his|she|her|we|us|our|they|their|its)\b",
+    re.IGNORECASE,
 )
 NO_TOPIC = re.compile(
     r"\b(?:chapters?|sections?|parts?|appendix|appendices|pages?|documents?|files?|books?|papers?|texts?|editions?"
@@ -77,6 +92,7 @@ NO_TOPIC = re.compile(
     re.IGNORECASE,
 )
 SIDE_WORDS = 8
+MOST_WORDS = 60  # what is longer asks for more than one thing
 FILE_NAME = re.compile(r"\S+\.pdf\b", re.IGNORECASE)
 _SUMMARY = """
 a about all an and arguments book brief briefly can content contents could document documents dr file files give ideas
@@ -146,6 +162,7 @@ def wants_list(question: str) -> bool:
 def counted(question: str) -> str:
     """What it has counted, asked for as a list; "" for others, and where the number may stand in the text ("how many
     days may a guest stay", "how many seats are there in the hall")."""
+    question = _alone(question)
     match = next((found for count in COUNTS if (found := count.search(question))), None)
     if match is None:
         return ""
@@ -161,6 +178,12 @@ def counted(question: str) -> str:
     return f"List all {things} {told}".rstrip() + "."
 
 
+def _alone(question: str) -> str:
+    """Its words with one space between them; "" where there is more in it than one short question."""
+    words = question.split()
+    return " ".join(words) if len(words) <= MOST_WORDS else ""
+
+
 def _told_one_by_one(things: str, where: str) -> bool:
     """What "there is" is told each by itself; in doubt its number is."""
     if IN_TEXT.match(where) or TOLD_ONE_BY_ONE.search(things):
@@ -174,11 +197,15 @@ def collects(question: str) -> bool:
 
 
 def compared(question: str) -> tuple[str, str] | None:
-    """The two topics that are to be compared; None where it names none, or parts of the documents."""
+    """The two topics that are to be compared; None where it names none, parts of the documents, or more than that:
+    then everything has to be read."""
+    question = _alone(question)
     match = next((found for sides in SIDES if (found := sides.search(question))), None)
-    if match is None or NO_TOPIC.search(match[0]):
+    if match is None:
         return None
     one, other = (re.sub(r"^(?:the|an?)\s+", "", side.strip(), flags=re.I) for side in match.group("one", "other"))
+    if any(words.search(side) for words in (NO_TOPIC, NO_SIDE) for side in (one, other)):
+        return None
     longest = max(len(one.split()), len(other.split()))
     return (one, other) if longest <= SIDE_WORDS and one.casefold() != other.casefold() else None
 

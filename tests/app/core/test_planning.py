@@ -230,3 +230,4 @@ def test_a_comparison_is_priced_as_its_two_sides(desk: Desk, tmp_path: Path) -> 
     assert whole > 2 * PART_TOKENS
     assert desk.plan("Compare rules with payments", 2048, "survey").elsewhere == 2 * PART_TOKENS
     assert desk.plan("Compare all of it with the other parts", 2048, "survey").elsewhere == whole
+    assert desk.plan("How do rules compare to payments, and what changed?", 2048, "survey").elsewhere == whole
