@@ -23,20 +23,26 @@ class CutStore:
     def __init__(self, database: MigratedDatabase) -> None:
         self._database = database
 
-    def apply(self, conversation: ConversationId, cut: Cut, page_tokens: int) -> CutId:
-        """Takes turns out of the context; they stay in the conversation. Raises UserError where they are not in it."""
+    def apply(
+        self, conversation: ConversationId, cut: Cut, page_tokens: int, edit: float | None = None
+    ) -> CutId:
+        """Takes turns out of the context; they stay in the conversation. Raises UserError where they are not in it.
+
+        `edit`: see cuts.apply.
+        """
         with self._database.transaction() as db:
             where = "conversation = ? AND superseded IS NULL AND cut IS NULL"
             rows = db.table("messages").rows_where(where, [conversation], order_by="id")
             messages = spoken([message_from_row(row) for row in rows])
-            return cuts.apply(db, conversation, messages, cut, page_tokens)
+            return cuts.apply(db, conversation, messages, cut, page_tokens, edit)
 
     def undo(self, cut: CutId) -> ConversationId:
         with self._database.transaction() as db:
             return cuts.undo(db, cut)
 
     def take_back_last(self, conversation: ConversationId, page_tokens: int) -> int:
-        """Undoes the change that was made last; returns how many messages went aside for it. Raises UserError."""
+        """Undoes the change that was made last, an edit with the removal that made room for it; returns how many
+        messages went aside for it. Raises UserError."""
         with self._database.transaction() as db:
             last = undoing.last_change(db, conversation)
             if last is None:
@@ -44,8 +50,7 @@ class CutStore:
                 raise UserError("Nothing can come back.", why, "Nothing has to be done.")
             if isinstance(last, Aside):
                 return undoing.undo_aside(db, conversation, last, page_tokens)
-            undoing.undo_cut(db, last)
-            return 0
+            return undoing.undo_cut(db, last, page_tokens)
 
     def take_back_cut(self, cut: CutId) -> None:
         """Undoes that cut, be it the last change or not. Raises UserError where later changes rest on it."""

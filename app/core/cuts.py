@@ -46,9 +46,15 @@ class Moved:
 
 
 def apply(
-    db: sqlite_utils.Database, conversation: ConversationId, messages: tuple[Message, ...], cut: Cut, page_tokens: int
+    db: sqlite_utils.Database,
+    conversation: ConversationId,
+    messages: tuple[Message, ...],
+    cut: Cut,
+    page_tokens: int,
+    edit: float | None = None,
 ) -> CutId:
-    """Takes the turns out. `messages`: those in the context, in order."""
+    """Takes the turns out. `messages`: those in the context, in order. `edit`: the moment at which an edit has put
+    messages aside that this makes room for."""
     first, stop = _places(messages, cut)
     left, head = messages[first:stop], head_of(messages[first])
     kept = messages[stop] if stop < len(messages) else None
@@ -62,7 +68,9 @@ def apply(
         else shifts_within(before.shifts, position, page_tokens)
     )
     number = _note(db, conversation, kept, before, removal)
-    db.table("cuts").update(number, {"earlier": earlier_text(db, conversation)})
+    earlier = {**json.loads(earlier_text(db, conversation)), "edit": edit}
+    made = max(time.time(), (edit or 0.0) + 1e-3)  # behind the edit, by whatever clock
+    db.table("cuts").update(number, {"earlier": json.dumps(earlier), "made": made})
     if kept is not None:
         _take_over(db, kept, head)
     for message in left:

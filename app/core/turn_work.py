@@ -16,7 +16,7 @@ from app.core.answers import AnswerStream
 from app.core.conversations import ConversationStore
 from app.core.cuts import CutId, Moved
 from app.core.errors import UserError
-from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
+from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
 from app.core.gate import ReadyModel
 from app.core.heads import Head
@@ -31,7 +31,7 @@ from app.core.summaries import SummaryWork
 from app.core.surveys import begin_survey, go_on_with_survey, survey_of
 from app.core.turn_parts import Look, Request, RunningTurn, TurnServices
 from engine.messages import Cancel, Sampling, Submit, Tokens
-from engine.overflow import OverflowOption, OverflowWay
+from engine.overflow import OverflowWay
 
 
 class TurnWork:
@@ -68,27 +68,30 @@ class TurnWork:
         return begin_survey(self._with, job, model, situation, question, rest)
 
     def _ask_model(
-        self, job: RunningTurn, question: str, overflow: OverflowWay | None = None, earlier: int = 0
+        self, job: RunningTurn, question: str, overflow: OverflowWay | None = None, earlier: int = 0, edit: float = 0.0
     ) -> WorkspaceEvent:
         """`overflow`: how to go on if the question does not fit; turns that leave come back if it does not help.
 
-        `earlier`: tokens that were computed before the question was edited.
+        `earlier`: tokens that were computed before the question was edited. `edit`: when what it replaces went aside.
         """
         look, cut = self._look(job, question), None
         way = overflow if look.plan.over_by else None
         if way is not None:
-            option = way_named(look.ways(self._with.engine(), self._with.planner), way)
             if way == "fork":
-                return self._summaries.fork(job, look.model, look.situation, question)
-            cut = self._make_room(job, look.model, look.situation, option)
+                return self._fork(job, look, question)
+            cut = self._make_room(job, look, way, edit)
         with self._undone_on_failure(cut):
             look = self._look(job, question) if way else look
             check_fits(look.plan, partial(look.ways, self._with.engine(), self._with.planner), look.model.handle.info)
             job.check()
         return self._send(job, question, look, cut, earlier)
 
-    def _look(self, job: RunningTurn, question: str) -> Look:
-        model, situation, computed = self._situation(job)
+    def _fork(self, job: RunningTurn, look: Look, question: str) -> WorkspaceEvent:
+        way_named(look.ways(self._with.engine(), self._with.planner), "fork")  # or UserError
+        return self._summaries.fork(job, look.model, look.situation, question)
+
+    def _look(self, job: RunningTurn, question: str, before: MessageId | None = None) -> Look:
+        model, situation, computed = self._situation(job, before)
         self._phase_retrieving(job, situation)
         return Look(model, situation, computed, self._with.planner.plan(situation, question))
 
@@ -103,8 +106,7 @@ class TurnWork:
 
     def _send(self, job: RunningTurn, question: str, look: Look, cut: CutId | None, earlier: int) -> WorkspaceEvent:
         """Stores the question, then asks it; one that was not answered at all is the draft again."""
-        store, plan, situation = self._with.store(), look.plan, look.situation
-        computed = look.computed
+        store, plan, situation, computed = self._with.store(), look.plan, look.situation, look.computed
         if computed > len(plan.history):  # it counted an unanswered question that this one replaces
             computed = len(plan.history)
             store.set_computed(job.conversation, look.model.identity, computed)
@@ -132,15 +134,14 @@ class TurnWork:
         store.set_draft(job.conversation, "")
         return user
 
-    def _make_room(
-        self, job: RunningTurn, model: ReadyModel, situation: Situation, option: OverflowOption
-    ) -> CutId | None:
+    def _make_room(self, job: RunningTurn, look: Look, way: OverflowWay, edit: float) -> CutId | None:
         """What left the context; None: the model is loaded again with a larger one."""
+        option = way_named(look.ways(self._with.engine(), self._with.planner), way)
         if option.way == "larger":
             self._with.enlarge(job.conversation, option)
             return None
-        cut = cut_of(option, situation.messages)
-        return self._with.store().cuts.apply(job.conversation, cut, model.page_tokens)
+        cut = cut_of(option, look.situation.messages)
+        return self._with.store().cuts.apply(job.conversation, cut, look.model.page_tokens, edit or None)
 
     def _adopt(self, model: ReadyModel, head: Head, plan: Plan, user: Message) -> None:
         """Notes what the question is without the head that it took over, for the undo."""
@@ -155,18 +156,18 @@ class TurnWork:
         self, job: RunningTurn, message: MessageId, question: str, overflow: OverflowWay | None = None
     ) -> WorkspaceEvent:
         """The question in other words: it and all behind it are put aside, unless it cannot be asked here."""
-        store = self._with.store()
         model, _, earlier = self._situation(job)
-        stored = store.messages(job.conversation)
+        stored = self._with.store().messages(job.conversation)
         place = next((i for i, m in enumerate(stored) if m.id == message and m.role == "user"), None)
         if place is None:
             raise UserError("There is no such question.", "It has been removed.", "Open the conversation again.")
         gone, kept = [m.id for m in stored[place:]], len(history(m for m in stored[:place] if m.in_context))
+        if overflow == "fork":
+            look, overflow = self._look(job, question, message), None
+            if look.plan.over_by:
+                return self._fork(job, look, question)
         with self._aside(job, model, gone, kept) as moment:
-            ended = self._ask_model(job, question, overflow, earlier)
-        if isinstance(ended, TurnMoved):
-            store.cuts.bring_back(job.conversation, moment, model.page_tokens)
-        return ended
+            return self._ask_model(job, question, overflow, earlier, moment)
 
     @contextmanager
     def _aside(self, job: RunningTurn, model: ReadyModel, gone: list[MessageId], kept: int) -> Iterator[float]:
@@ -214,15 +215,14 @@ class TurnWork:
             return go_on_with_survey(self._with, job, model, found, asked[-1], answer)
         if answer.tokens.ids[-1:] and answer.tokens.ids[-1] in situation.end_ids:
             raise UserError("The answer is complete.", "The model ended it itself.", "Ask on, or answer again.")
-        prompt = history(messages)
-        had = computed, situation.last_turn
+        prompt, had = history(messages), (computed, situation.last_turn)
         return self._answer(job, Request(model, asked, answer, prompt, mode_of(asked), 0, 0.0, *had))
 
-    def _situation(self, job: RunningTurn) -> tuple[ReadyModel, Situation, int]:
+    def _situation(self, job: RunningTurn, before: MessageId | None = None) -> tuple[ReadyModel, Situation, int]:
         if self._with.gate.loading:
             self._with.emit(TurnPhase(job.turn, job.conversation, "queued"))
         model = self._with.gate.wait(job.stopped.is_set)
-        return model, *self._with.histories.situation(job.conversation, model, store_renewed=True)
+        return model, *self._with.histories.situation(job.conversation, model, store_renewed=True, before=before)
 
     def _phase_retrieving(self, job: RunningTurn, situation: Situation) -> None:
         job.check()

@@ -31,21 +31,40 @@ def last_change(db: sqlite_utils.Database, conversation: ConversationId) -> CutI
     return None if cut is None else int(cut[0])
 
 
-def undo_cut(db: sqlite_utils.Database, cut: CutId) -> None:
-    """Raises UserError where it was made in another conversation."""
-    conversation = ConversationId(str(_row(db, cut)["conversation"]))
+def undo_cut(db: sqlite_utils.Database, cut: CutId, page_tokens: int | None = None) -> int:
+    """An edit that the cut made room for is taken back with it; returns how many messages went aside for that.
+
+    `page_tokens` None: the edit stays. Raises UserError where the cut was made in another conversation.
+    """
+    row = _row(db, cut)
+    conversation, edit = ConversationId(str(row["conversation"])), json.loads(row["earlier"] or "{}").get("edit")
     before, made = _standing(db, conversation), _as_made(db, cut)
+    aside = asides.at(db, conversation, edit) if edit is not None and page_tokens is not None else None
     cuts.undo(db, cut)
-    _note(db, conversation, before, {"cut": [made.first, made.kept, made.way]})
+    what: dict[str, Any] = {"cut": [made.first, made.kept, made.way], "edit": edit}
+    gone = 0
+    if aside is not None and page_tokens is not None:
+        gone, again = _swap_in(db, conversation, aside, page_tokens)
+        what |= again
+    _note(db, conversation, before, what)
+    return gone
 
 
 def undo_aside(db: sqlite_utils.Database, conversation: ConversationId, aside: Aside, page_tokens: int) -> int:
     """What was asked since goes aside in turn; returns how many messages."""
     before = _standing(db, conversation)
+    gone, again = _swap_in(db, conversation, aside, page_tokens)
+    _note(db, conversation, before, again)
+    return gone
+
+
+def _swap_in(
+    db: sqlite_utils.Database, conversation: ConversationId, aside: Aside, page_tokens: int
+) -> tuple[int, dict[str, Any]]:
+    """How many messages went aside for it, and how that is done again."""
     gone = asides.swap_in(db, conversation, aside, page_tokens)
     since = asides.latest(db, conversation, undone=True) if gone else None
-    _note(db, conversation, before, {"trim": aside.after} if since is None else {"aside": since.moment})
-    return gone
+    return gone, {"trim": aside.after} if since is None else {"aside": since.moment}
 
 
 def check_apart(db: sqlite_utils.Database, cut: CutId) -> None:
@@ -77,13 +96,24 @@ def redo(db: sqlite_utils.Database, conversation: ConversationId, page_tokens: i
 def _again(
     db: sqlite_utils.Database, conversation: ConversationId, what: dict[str, Any], page_tokens: int, movable: bool
 ) -> int:
-    live = _live(db, conversation)
+    """A cut comes behind the edit that it made room for."""
+    gone, edit = 0, what.get("edit")
+    if "trim" in what or "aside" in what:
+        gone = _aside_again(db, conversation, what, page_tokens)
+        stands = asides.latest(db, conversation, undone=False)
+        edit = stands.moment if stands is not None else None
     if "cut" in what:
         first, kept, way = what["cut"]
-        inside = spoken([message for message in live if message.in_context])
-        cuts.apply(db, conversation, inside, Cut(first, kept, way if movable else "recompute"), page_tokens)
-        return 0
+        inside = spoken([message for message in _live(db, conversation) if message.in_context])
+        cuts.apply(db, conversation, inside, Cut(first, kept, way if movable else "recompute"), page_tokens, edit)
+    return gone
+
+
+def _aside_again(
+    db: sqlite_utils.Database, conversation: ConversationId, what: dict[str, Any], page_tokens: int
+) -> int:
     if "trim" in what:
+        live = _live(db, conversation)
         gone = [message.id for message in live if message.id > what["trim"]]
         kept_tokens = sum(len(m.tokens) for m in live if m.id <= what["trim"] and m.in_context)
         asides.set_aside(db, conversation, gone, kept_tokens, page_tokens)

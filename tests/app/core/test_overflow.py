@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import DoesNotFit, UserError
-from app.core.events import TurnDone, TurnError, TurnMoved
+from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase
 from app.core.planning import Planner
 from app.core.plans import Plan
 from app.core.prompt import history
@@ -176,6 +176,10 @@ def test_an_edited_question_goes_on_as_it_was_told_to(desk: Desk, c: Conversatio
     assert isinstance(failed, TurnError), "it does not fit"
     assert desk.workspace.conversations.messages(c) == stored
     desk.workspace.edit(c, stored[-2].id, longer, overflow=way)
+    if way == "fork":
+        desk.until(TurnPhase, TurnMoved, TurnError)
+        while_summarising = desk.workspace.conversations.messages(c)
+        assert while_summarising == stored, "a kill in the middle loses nothing"
     ended = desk.until(TurnDone, TurnMoved, TurnError)
     after = desk.workspace.conversations.messages(c)
     if way == "fork":
@@ -186,6 +190,10 @@ def test_an_edited_question_goes_on_as_it_was_told_to(desk: Desk, c: Conversatio
         assert isinstance(ended, TurnDone), ended
         assert [m.text for m in after[:-2]] == [m.text for m in stored[:-2]]
         assert (after[-2].text, after[0].in_context, after[-1].in_context) == (longer, False, True)
+        assert desk.workspace.revisions.undo_last(c) == 2
+        assert desk.workspace.conversations.messages(c) == stored, "one undo"
+        desk.workspace.revisions.redo_last(c)
+        assert desk.workspace.conversations.messages(c) == after
 
 
 def test_a_fork_is_offered_only_where_the_question_fits_it(desk: Desk, c: ConversationId) -> None:

@@ -136,6 +136,43 @@ def test_redo_does_the_last_undo_again_and_no_other(talk: Talk) -> None:
     assert talk.texts() == ["one", "two", "three"]
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_edit_that_turns_made_room_for_is_one_change(talk: Talk, kept: bool) -> None:
+    """As `TurnWork.edit` stores it: aside, cut, then the question, which takes the head over where no other does."""
+    before, store, revisions = talk.messages, talk.store, talk.revisions
+    place = 4 if kept else 2
+    moment = store.cuts.set_aside(talk.id, [message.id for message in before[place:]], 10 * place, 16)
+    store.cuts.apply(talk.id, Cut(before[0].id, before[2].id if kept else None), 16, edit=moment)
+    talk.ask("in other words")
+    if not kept:
+        question = talk.messages[-2]
+        store.cuts.adopt(before[0].id, question.id, question.tokens, question.placement)
+    edited = talk.messages
+    for _ in range(2):
+        assert talk.texts() == (["(one)", "two", "in other words"] if kept else ["(one)", "in other words"])
+        assert revisions.undo_last(talk.id) == 2
+        assert talk.messages == before, "one undo"
+        with pytest.raises(UserError, match="Nothing can come back"):
+            revisions.undo_last(talk.id)
+        assert revisions.redo_last(talk.id) == len(before) - place
+        assert talk.messages == edited, "one redo"
+        with pytest.raises(UserError, match="nothing to redo"):
+            revisions.redo_last(talk.id)
+
+
+def test_turns_that_made_room_for_an_edit_come_back_alone_where_they_are_wanted(talk: Talk) -> None:
+    before = talk.messages
+    moment = talk.store.cuts.set_aside(talk.id, [message.id for message in before[4:]], 40, 16)
+    talk.store.cuts.apply(talk.id, Cut(before[0].id, before[2].id), 16, edit=moment)
+    talk.ask("in other words")
+    talk.revisions.bring_back_turns(talk.id)
+    assert talk.texts() == ["one", "two", "in other words"]
+    talk.revisions.redo_last(talk.id)
+    assert talk.texts() == ["(one)", "two", "in other words"]
+    talk.revisions.undo_last(talk.id)
+    assert talk.messages == before
+
+
 def test_undos_are_redone_one_after_another(talk: Talk) -> None:
     revisions, states = talk.revisions, [talk.texts()]
     talk.edit(4, "another three")
