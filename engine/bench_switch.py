@@ -51,7 +51,7 @@ class SwitchFigures:
             disk_first_token_ms: from the question to the first token there; question_prefill_ms: the part
             of it that the question's own tokens take; return_ratio: of it to a prefill of everything.
         cold_restore_ms, cold_checked_ms, cold_first_token_ms: the same with nothing cached (cold_cached_share: what was
-            all the same), the best of three; cold_read_mb_s: until all was read and verified; disk_mb_s: a plain stream.
+            all the same), the best of three; cold_read_mb_s: until all was read and verified; disk_mb_s: a stream.
         bytes_written_ratio: of a turn, to its new KV and one tail record (the worst of several turns).
         shared_ratio: bytes of a document's pages after ten conversations to those after one, on disk or in
             memory, whichever is larger.
