@@ -1,4 +1,5 @@
 // Causal attention over paged K and V in partitions of 512 tokens counted from position 0.
+// In one file because every form of product runs in the same walk over partitions and merges in the same order.
 // Inside a partition the softmax is taken over all its scores at once; partitions merge in ascending order. Scores are
 // exponents of 2. Masked keys weigh exactly 0, so a row's result does not depend on the rows it is computed with.
 #include "attention_softmax.h"

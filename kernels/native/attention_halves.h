@@ -8,7 +8,7 @@ PK_BEGIN
 constexpr int kFewQueries = 8;
 
 static inline bool halves_planes(const KvPlane& k, const KvPlane& v) {
-    return k.type == kKvF16 && v.type == kKvF16 && k.head_dim % 32 == 0 && v.head_dim % W == 0;
+    return k.type == kKvF16 && v.type == kKvF16 && k.head_dim % 32 == 0 && v.head_dim % W == 0 && narrow_plane(v);
 }
 
 // Up to kTileTokens consecutive rows of a plane inside a page; what lies behind `tokens` counts as zeros.

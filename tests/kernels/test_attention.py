@@ -145,6 +145,19 @@ def test_few_queries_give_what_many_give(isa: str, heads: int) -> None:
         assert np.array_equal(together[first : first + count], run(first, count)), (first, count)
 
 
+@pytest.mark.parametrize("dims", [(96, 1024), (1024, 1024), (1024, 1008), (32, 1040)])
+def test_few_queries_of_wide_heads_give_what_many_give(isa: str, dims: tuple[int, int]) -> None:
+    tokens, heads = 70, 2
+    pages = written(tokens, 1, *dims, ("f16", "f16"), How(isa=isa))
+    q = normal(tokens, heads * dims[0], seed=5)
+    together = attention(q, pages.layer, PAGE, pages.batch([tokens], [0]), heads, 0.05, how=How(1, isa))
+    assert np.isfinite(together).all()
+    for first, count in [(0, 1), (62, 4), (69, 1)]:
+        part = np.ascontiguousarray(q[first : first + count])
+        alone = attention(part, pages.layer, PAGE, pages.batch([count], [first]), heads, 0.05, how=How(1, isa))
+        assert np.array_equal(together[first : first + count], alone), (first, count)
+
+
 def test_other_sequences_do_not_matter(isa: str) -> None:
     layer = layout(2, 16, 16, "f16", "f16", PAGE)
     counts, starts = [5, 1, 30], [0, 620, 100]
