@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from app.cli.session import Session
 from app.core.errors import UserError
 from app.core.lookups import Scope
 from app.core.records import Conversation
-from engine.messages import ModelLoaded
+from app.core.workspace import Workspace
+from engine.messages import ConversationId, ModelLoaded
 from rag.types import Document
 
 
@@ -30,18 +31,23 @@ def check_model_choices(loaded: ModelLoaded, template: str | None, reasoning: st
 @contextmanager
 def opened(session: Session, name: str | None, documents: Sequence[Document]) -> Iterator[Conversation]:
     """The conversation of that name, or a new one, with the documents attached. A new one in which nothing was asked,
-    because the question was refused, is removed again."""
+    because the question was refused, is removed again, unless another process has come to use it."""
     workspace = session.workspace
-    found = workspace.conversations.find(name) if name else None
-    conversation = found or workspace.chats.new(name or "")
+    conversation, is_new = workspace.chats.named(name) if name else (workspace.chats.new(), True)
     try:
         for document in documents:
             conversation = workspace.chats.attach(conversation.id, int(document.id))
         yield conversation
     finally:
-        if found is None and not workspace.conversations.messages(conversation.id):
-            workspace.chats.trash(conversation.id)
-            workspace.chats.purge(conversation.id)
+        if is_new:
+            _remove_unused(workspace, conversation.id)
+
+
+def _remove_unused(workspace: Workspace, conversation: ConversationId) -> None:
+    with suppress(UserError), workspace.conversations.lease(conversation):
+        if not workspace.conversations.messages(conversation):
+            workspace.chats.trash(conversation)
+            workspace.chats.purge(conversation)
 
 
 def choose_scope(session: Session, conversation: Conversation, options: Namespace) -> Conversation:

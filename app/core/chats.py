@@ -46,6 +46,12 @@ class Chats:
     def new(self, title: str = "", documents: tuple[int, ...] = ()) -> Conversation:
         return self._changed(self._store().create(title, documents))
 
+    def named(self, title: str) -> tuple[Conversation, bool]:
+        """The conversation of that title or id, a new one where there is none, and whether it is new. Raises UserError
+        where several have it."""
+        conversation, is_new = self._store().named(title)
+        return (self._changed(conversation) if is_new else conversation), is_new
+
     def rename(self, conversation: ConversationId, title: str) -> Conversation:
         """Raises UserError when another conversation has that title."""
         check_free((c for c in self._store().list() if c.id != conversation), title)

@@ -107,6 +107,12 @@ class ConversationStore:
         """The conversation, not in the trash, of that title or id. Raises UserError where it names several."""
         return conversation_called(self.list(), title)
 
+    def named(self, title: str) -> tuple[Conversation, bool]:
+        """What `find` finds, or a new one of that title, and whether it is new: two processes make one together."""
+        with self._database.transaction():
+            found = self.find(title)
+            return (self.create(title), True) if found is None else (found, False)
+
     def rename(self, conversation: ConversationId, title: str) -> Conversation:
         title = " ".join(title.split())
         if not title:

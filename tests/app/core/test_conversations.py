@@ -65,6 +65,27 @@ def test_the_first_question_names_the_conversation_unless_the_reader_did(store: 
         store.rename(c.id, " \n")
 
 
+def test_a_name_that_several_ask_for_at_once_is_one_conversation(tmp_path: Path) -> None:
+    """As processes do: each with a connection of its own."""
+    stores = [ConversationStore(tmp_path / "c.db") for _ in range(4)]
+    together, found = threading.Barrier(len(stores)), []
+
+    def ask(store: ConversationStore) -> None:
+        together.wait()
+        found.append(store.named("River"))
+
+    threads = [threading.Thread(target=ask, args=(store,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({conversation.id for conversation, _ in found}) == 1
+    assert [is_new for _, is_new in found].count(True) == 1
+    assert len(stores[0].list()) == 1
+    for store in stores:
+        store.close()
+
+
 def test_what_was_computed_is_known_again_when_messages_come_back(store: ConversationStore) -> None:
     c = store.create().id
     turns = [
