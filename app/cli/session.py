@@ -22,6 +22,7 @@ from app.core.events import (
     Notice,
     WorkspaceEvent,
 )
+from app.core.import_words import import_words
 from app.core.paths import Paths
 from app.core.settings import Settings, load_settings
 from app.core.workspace import Workspace
@@ -185,18 +186,6 @@ def engine_options(options: Namespace) -> dict[str, Any]:
         "n_cpu_moe": options.n_cpu_moe,
         "tensor_overrides": None if rules is None else tuple(rules),
     }
-
-
-def import_words(progress: IngestProgress) -> str:
-    """`reading text: page 312 of 1,158`"""
-    done, total = progress.done, max(1, progress.total)
-    if progress.phase == "copy":
-        return f"copying: {size_text(done)} of {size_text(total)}"
-    if progress.phase in ("text", "recognise"):
-        return f"{'reading text' if progress.phase == 'text' else 'reading scans'}: page {done:,} of {total:,}"
-    if progress.phase == "vectors":
-        return f"indexing meaning: passage {done:,} of {total:,}"
-    return f"indexing words: {min(1.0, done / total):.0%}"
 
 
 def _bytes_line(what: str, done: int, total: int) -> str:

@@ -11,22 +11,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
 from app.core.events import JobId
+from app.core.import_words import import_words
 from app.widgets.format import count, duration, plural
 from app.widgets.rows import FACE, RowFace
 from rag.sizes import size_text
 
 if TYPE_CHECKING:
     from rag import Document, IngestProgress
-
-_PHASE_WORDS = {
-    "copy": "copying",
-    "recognise": "reading scans",
-    "text": "reading text",
-    "words": "indexing words",
-    "vectors": "indexing meaning",
-    "done": "finishing",
-}
-
 
 @dataclass(frozen=True)
 class Import:
@@ -35,23 +26,10 @@ class Import:
     progress: IngestProgress | None = None
 
 
-def progress_words(progress: IngestProgress | None) -> str:
-    """`reading text: page 312 of 1,158`."""
-    if progress is None:
-        return "waiting"
-    words = _PHASE_WORDS[progress.phase]
-    if not progress.total:
-        return words
-    if progress.phase == "copy":
-        return f"{words}: {size_text(progress.done)} of {size_text(progress.total)}"
-    unit = "page " if progress.phase in ("text", "recognise") else ""
-    return f"{words}: {unit}{count(progress.done)} of {count(progress.total)}"
-
-
 def import_face(one: Import, name: str) -> RowFace:
     progress = one.progress
     part = progress.done / progress.total if progress is not None and progress.total else 0.0
-    return RowFace(name, progress_words(progress), "document", "accent", "muted", progress=part)
+    return RowFace(name, import_words(progress), "document", "accent", "muted", progress=part)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.core.import_words import import_words
 from app.library.collections import CollectionChooser
 from app.library.errors import ErrorList
 from app.library.importing import Importing
-from app.library.model import Import, LibraryModel, ReadWhole, progress_words
+from app.library.model import Import, LibraryModel, ReadWhole
 from app.services import Services
 from app.widgets.cards import EmptyState, label
 from app.widgets.rows import RowList
@@ -145,7 +146,7 @@ class LibraryPanel(QWidget):
         running = self.rows.imports()
         if running:
             more = f" (+{len(running) - 1} more)" if len(running) > 1 else ""
-            words = f"{self.rows.name(running[0])}: {progress_words(running[0].progress)}{more}"
+            words = f"{self.rows.name(running[0])}: {import_words(running[0].progress)}{more}"
             self.activity.emit(words, running[0].job)
         else:
             self.activity.emit("", None)

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.lookups import Scope
-from app.library.model import progress_words
 from app.library.panel import LibraryPanel
 from app.library.report_dialog import IntakeDialog, summary
 from app.services import Services
@@ -21,7 +20,7 @@ from app.widgets.cards import ErrorCard
 from app.widgets.drop import DropTarget
 from app.widgets.theme import Theme
 from assets import sample_pdf
-from rag import IngestProgress, IntakeReport
+from rag import IntakeReport
 from tests.app.gui.pdf_files import long_pages
 
 MakePdf = Callable[..., Path]
@@ -125,12 +124,6 @@ def test_remove_is_undone(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf, 
     qtbot.waitUntil(lambda: services.workspace.library.documents() == [], timeout=5000)
     services.toasts._action.click()
     qtbot.waitUntil(lambda: names(panel) == ["orchard.pdf"], timeout=5000)
-
-
-def test_progress_names_the_page() -> None:
-    assert progress_words(None) == "waiting"
-    words = progress_words(IngestProgress(Path("a.pdf"), None, "text", 312, 1158))
-    assert words == "reading text: page 312 of 1,158"
 
 
 def test_intake_report_counts_kinds_and_opens_pages(
