@@ -6,10 +6,10 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from engine.kv.disk import Head
+from engine.kv.disk import Head, Notice
 from engine.store.locks import private_file
 from engine.store.rows import put_head, transaction
 
@@ -67,8 +67,19 @@ def pins_in(db: sqlite3.Connection) -> set[Pin]:
     return {name for name, row in _heads(db).items() if row[1]}
 
 
-def bring_back_pins(db: sqlite3.Connection, folder: Path, pins: set[Pin]) -> None:
-    """Writes again what a process knew whose folder was removed under it."""
+def bring_back_pins(
+    maintain: Callable[[Callable[[sqlite3.Connection], object]], None], folder: Path, pins: set[Pin]
+) -> list[Notice]:
+    """Writes again what a process knew whose folder was removed under it; what to tell where that failed."""
+    try:
+        maintain(lambda db: _pin_again(db, folder, pins))
+    except (sqlite3.Error, OSError) as error:
+        why = f"Their folder was removed, and pinning them again failed: {error}."
+        return [Notice("Pinned conversations may not be pinned any more.", why, "Pin them again.")]
+    return []
+
+
+def _pin_again(db: sqlite3.Connection, folder: Path, pins: set[Pin]) -> None:
     if pins and read_pins(folder) is None:
         _write(folder, pins)
         with transaction(db):

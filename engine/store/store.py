@@ -280,11 +280,11 @@ class KvStore:
         with contextlib.suppress(sqlite3.Error):  # the index's file is held open, removed or not
             pins = self._index.look(lambda db, _: pins_in(db))
         recovered, index = self._place.open_again()
-        index.maintain(lambda db: bring_back_pins(db, self.folder, pins))
         before, self._index = self._index, index
-        self._writer.publish_to(index)
+        self._writer.publish_to(index)  # first of all: the place counts as found again by now
         before.close()
-        for notice in [REMOVED] * removed + [recovered.notice()] * bool(recovered.rebuilt):
+        lost = bring_back_pins(index.maintain, self.folder, pins)
+        for notice in [REMOVED] * removed + [recovered.notice()] * bool(recovered.rebuilt) + lost:
             self._writer.notify(notice)
         reason = "the folder was removed" if removed else "its file was replaced"
         self._note("warn", "reopen", {"records": recovered.records, "reason": reason})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,24 @@ def test_pins_outlive_the_folder(tmp_path: Path, saved: bool) -> None:
         opened.cache.flush(30)
         opened.store.refresh()
         assert opened.store.heads()["d"].pinned
+
+
+def test_saving_comes_back_where_pins_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked(*given: object) -> None:
+        raise sqlite3.OperationalError("database is locked")
+
+    store = tmp_path / "kv"
+    with Opened(store) as opened:
+        sequence = opened.converse("c", BEGUN)
+        opened.cache.conversations.pin("c", True)
+        opened.cache.flush(30)
+        remove(store, "all")
+        monkeypatch.setattr("engine.store.pins._pin_again", locked)
+        append(sequence, MORE)
+        opened.cache.save("c", sequence)
+        assert opened.cache.flush(30)
+        assert any("database is locked" in notice.why for notice in opened.cache.notices())
+    comes_back(store)
 
 
 def comes_back(store: Path) -> None:
