@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.core.memory_account import MemoryAccount
 from app.widgets.bars import Part
 from app.widgets.format import plural
 from engine.messages import EngineStats
@@ -10,15 +11,15 @@ from rag.sizes import size_text
 
 def memory_parts(stats: EngineStats) -> list[Part]:
     """Anonymous and mapped memory by what it holds."""
-    own = stats.kv_memory_bytes - stats.kv_mapped_bytes
-    free = max(0, stats.kv_reserved_bytes - own)
-    return [
-        Part("weights", stats.weights_bytes, size_text(stats.weights_bytes), "bar_queue"),
-        Part("state", own, size_text(own), "bar_restore"),
-        Part("state in files", stats.kv_mapped_bytes, size_text(stats.kv_mapped_bytes), "bar_prefill"),
-        Part("free buffers", free, size_text(free), "bar_save"),
-        Part("index", stats.index_bytes, size_text(stats.index_bytes), "bar_retrieve"),
-    ]
+    held = MemoryAccount.of(stats)
+    kinds = (
+        ("weights", held.weights, "bar_queue"),
+        ("state", held.state, "bar_restore"),
+        ("state in files", held.state_in_files, "bar_prefill"),
+        ("free buffers", held.free_buffers, "bar_save"),
+        ("index", held.index, "bar_retrieve"),
+    )
+    return [Part(name, size, size_text(size), color) for name, size, color in kinds]
 
 
 def account_lines(stats: EngineStats) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
 from app.core.explain import explain_lines, spans_json, tokens_json
 from app.core.lookups import Lookup, PagesRead
+from app.core.memory_account import MemoryAccount
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
 from app.core.settings import Settings
 from app.core.shown_numbers import printed_numbers
@@ -177,7 +178,8 @@ def _left(phase: TurnPhase) -> str:
 def report(session: Session, message: Message, conversation: Conversation, lookup: Lookup | None = None) -> None:
     """The JSON object, or citations, what was read, and the line on reuse below the streamed answer."""
     console, notices = session.console, [asdict(notice) for notice in session.notices]
-    console.result({**answer_json(message, conversation, lookup), "notices": notices})
+    memory = asdict(MemoryAccount.of(session.stats)) if session.stats else None
+    console.result({**answer_json(message, conversation, lookup), "memory_bytes": memory, "notices": notices})
     console.text("\n")
     if not message.text.strip():
         console.note(EMPTY)

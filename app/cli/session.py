@@ -26,7 +26,7 @@ from app.core.import_words import import_words
 from app.core.paths import Paths
 from app.core.settings import Settings, load_settings
 from app.core.workspace import Workspace
-from engine.messages import ConversationId, ModelFailed, ModelLoaded, ModelLoading, StateReport
+from engine.messages import ConversationId, EngineStats, ModelFailed, ModelLoaded, ModelLoading, StateReport
 from rag.sizes import size_text
 from rag.types import Document, IngestProgress
 
@@ -40,6 +40,7 @@ class Session:
     def __init__(self, console: Console, settings: Settings | None = None) -> None:
         self.console = console
         self.notices: list[Notice] = []
+        self.stats: EngineStats | None = None  # the engine's last
         self._names: dict[int, str] = {}
         self._events: queue.SimpleQueue[WorkspaceEvent] = queue.SimpleQueue()
         paths = Paths.default()
@@ -134,6 +135,8 @@ class Session:
         if isinstance(event, Notice):
             self.notices.append(event)
             self.console.note(" ".join(part for part in (event.what, event.why, event.next) if part))
+        elif isinstance(event, EngineStats):
+            self.stats = event
         elif isinstance(event, ImportProgress):
             self.show_import(event.progress)
         elif isinstance(event, FetchProgress):

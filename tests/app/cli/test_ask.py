@@ -175,7 +175,10 @@ def test_a_conversation_that_another_process_continues_is_refused(pagekeep, star
 
 def test_the_cache_knows_the_conversation(pagekeep, book: Path, starter_model: Path) -> None:
     command = ("ask", book, "-q", "Which word?", "--conversation", "c", "--model", starter_model)
-    tokens = pagekeep(*command, "--max-tokens", 3, "--json").json["tokens"]
+    told = pagekeep(*command, "--max-tokens", 3, "--json").json
+    tokens, memory = told["tokens"], told["memory_bytes"]
+    assert memory["weights"] > starter_model.stat().st_size // 2
+    assert min(memory["state"] + memory["state_in_files"], memory["index"]) > 0
     (entry,) = pagekeep("cache", "ls", "--json").json["conversations"]
     assert entry["title"] == "c"
     assert "SmolLM2" in entry["model"].replace("Smollm2", "SmolLM2")
