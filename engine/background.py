@@ -6,11 +6,14 @@ pages are shared by all conversations under their keys; a head of its own ("docu
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from engine.errors import ContextOverflow, EngineError
 from engine.kv.cache import KvCache
+from engine.kv.disk import Handed
 from engine.kv.restore import Restore
 from engine.kv.sequence import Sequence
 from engine.messages import (
@@ -25,6 +28,7 @@ from engine.runner import RowRun, Runner
 from engine.timings import Rates, now_ms
 
 _HAND_OVER_SECONDS = 0.1  # mostly it takes 2 ms; longer where the disk makes durable what was written before
+_LOOK_SECONDS = 0.005  # how often somebody who waits for that looks whether a turn came
 
 
 @dataclass
@@ -37,7 +41,9 @@ class Job:
     parted: int = 0  # where it leaves another document's prefix: the fixed header's end
     reused: int = -1  # tokens that were there at the first look; -1: not looked yet
     computed: int = 0
-    kept: int = 0  # tokens that a kill of this process does not lose
+    kept: int = -1  # tokens that a kill of this process does not lose; -1: not known yet
+    handing: tuple[int, Handed] | None = None  # up to which token they were handed to the disk last
+    not_saved: str = ""  # why what is computed is not kept
     milliseconds: float = 0.0
     bytes_written: int = field(default=0)
 
@@ -101,11 +107,13 @@ class DocumentReader:
         sequence = job.sequence
         assert sequence is not None
         self._cache.adopt(sequence, job.request.tokens)
-        if sequence.num_tokens < job.total:
-            self._compute(job, sequence, slice_tokens)
-        self._tell(job, sequence)
+        if sequence.num_tokens < job.total and not self._compute(job, sequence, slice_tokens):
+            return True  # somebody waits
+        self._look(job, sequence)
         if sequence.num_tokens == job.total:
             self._finish(job)
+        elif job.kept >= 0:
+            self._tell(job, sequence.num_tokens if job.not_saved else job.kept)
         return True
 
     def _brought_back(self, job: Job) -> bool:
@@ -125,10 +133,13 @@ class DocumentReader:
         job.sequence.anchors = (job.parted,)
         if job.reused < 0:
             job.reused = job.sequence.num_tokens
-        job.kept = max(job.kept, job.sequence.num_tokens)
+        if not job.sequence.num_tokens:
+            job.kept = max(job.kept, 0)
+        self._hand(job, job.sequence.num_tokens)
         return True
 
-    def _compute(self, job: Job, sequence: Sequence, slice_tokens: int) -> None:
+    def _compute(self, job: Job, sequence: Sequence, slice_tokens: int) -> bool:
+        """One step; False when it was stopped."""
         start = sequence.num_tokens
         end = min(job.total, self._slice_end(start, slice_tokens))
         sequence.reserve(end - start)
@@ -136,7 +147,7 @@ class DocumentReader:
         began = now_ms()
         done = self._runner.step([RowRun(sequence, ids, roles, start)]).completed
         if not done or not self._cache.losses.sound(sequence):
-            return
+            return False
         self._rates.saw_step()
         job.milliseconds += now_ms() - began
         self._rates.saw_prefill(len(ids), now_ms() - began)
@@ -144,6 +155,7 @@ class DocumentReader:
         sequence.commit(ids, roles)
         job.bytes_written += sequence.bytes_queued - before
         job.computed += len(ids)
+        return True
 
     def _slice_end(self, start: int, slice_tokens: int) -> int:
         """Where a page ends, if one does within the slice: what is told as read is sealed then, so that a kill costs
@@ -152,26 +164,54 @@ class DocumentReader:
         whole = (start + slice_tokens) // size * size
         return whole if whole > start else start + slice_tokens
 
-    def _tell(self, job: Job, sequence: Sequence) -> None:
-        """Told as read is what a kill of this process would not lose: whole pages that lie in the files."""
-        if self._handed_over():
-            job.kept = max(job.kept, len(sequence.pages) * sequence.page_tokens)
-        done = job.total if sequence.num_tokens == job.total else job.kept
+    def _hand(self, job: Job, tokens: int) -> None:
+        if self._cache.disk is not None:
+            job.handing = tokens, self._cache.disk.hand_over()
+
+    def _look(self, job: Job, sequence: Sequence) -> None:
+        """What came of handing over what the steps before computed, and the next: the disk is not waited for."""
+        pages = len(sequence.pages) * sequence.page_tokens
+        if self._cache.disk is None:
+            job.kept = pages
+            return
+        if job.handing is not None and job.handing[1].wait():
+            (tokens, handed), job.handing = job.handing, None
+            self._cache.poll()
+            safe = _safe_tokens(sequence)
+            lost = not handed.written or safe < pages
+            job.not_saved = (self._cache.disk.refused() or job.not_saved) if lost else ""
+            if handed.written:
+                job.kept = tokens if safe == pages else min(tokens, safe)
+            job.kept = max(job.kept, 0)
+        if job.handing is None:
+            self._hand(job, pages)
+
+    def _tell(self, job: Job, done: int) -> None:
+        """Told as read is what a kill of this process would not lose, unless it says that it is not saved."""
         left = (job.total - done) / self._rates.prefill if self._rates.prefill else 0.0
         request = job.request
         self._emit(
             DocumentProgress(
                 request.document, request.label, done, job.total, max(0, job.reused),
-                job.milliseconds / 1e3, left, job.bytes_written,
+                job.milliseconds / 1e3, left, job.bytes_written, job.not_saved,
             )
         )  # fmt: skip
 
-    def _handed_over(self) -> bool:
-        return self._cache.disk is None or self._cache.disk.hand_over(_HAND_OVER_SECONDS)
+    def _handed_over(self) -> Handed | None:
+        """Waits a little until all that was read lies in the files, but not while somebody waits for a step."""
+        handed = self._cache.disk.hand_over() if self._cache.disk else None
+        until = time.monotonic() + _HAND_OVER_SECONDS
+        while handed and not handed.wait(_LOOK_SECONDS) and time.monotonic() < until:
+            if self._runner.cancel[0]:
+                break
+        return handed
 
     def _finish(self, job: Job) -> None:
         self._let_go(job)
-        self._handed_over()
+        handed = self._handed_over()
+        if self._cache.disk and handed and handed.wait():
+            job.not_saved = "" if handed.written else self._cache.disk.refused()
+        self._tell(job, job.total)
         self._jobs.remove(job)
         request = job.request
         self._emit(
@@ -196,3 +236,9 @@ class DocumentReader:
                 job.bytes_written += self._cache.save(document_state(job.request.document), job.sequence)
             job.sequence.release()
             job.sequence = None
+
+
+def _safe_tokens(sequence: Sequence) -> int:
+    """Up to the first page that was refused."""
+    safe = takewhile(lambda page: page.saved or bool(page.writing), sequence.pages)
+    return sum(1 for _ in safe) * sequence.page_tokens

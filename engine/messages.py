@@ -466,7 +466,11 @@ class TurnFailed:
 
 @dataclass(frozen=True)
 class DocumentProgress:
-    """`done` of `total` tokens, of which `reused` were there before; what it has cost so far, and what is left."""
+    """`done` of `total` tokens, of which `reused` were there before; what it has cost so far, and what is left.
+
+    `done` is what a kill of the process does not lose; where it cannot be saved, what is computed, and `not_saved` says
+    why.
+    """
 
     document: str
     label: str
@@ -476,6 +480,7 @@ class DocumentProgress:
     seconds: float
     seconds_left: float  # 0 while unknown
     bytes_written: int
+    not_saved: str = ""
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,10 @@ class Activity:
 
 
 def reading_words(event: DocumentProgress) -> str:
-    """`reading gnuplot.pdf ahead: 1,200 of 6,400 tokens, 12 s left`."""
+    """`reading gnuplot.pdf ahead: 1,200 of 6,400 tokens, 12 s left, not saved: The disk is full.`"""
     left = f", {duration(max(1.0, event.seconds_left))} left" if event.seconds_left else ""
-    return f"reading {event.label} ahead: {count(event.done)} of {count(event.total)} tokens{left}"
+    lost = f", not saved: {event.not_saved}" if event.not_saved else ""
+    return f"reading {event.label} ahead: {count(event.done)} of {count(event.total)} tokens{left}{lost}"
 
 
 def paused_words(event: DocumentStopped) -> str:

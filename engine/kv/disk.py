@@ -4,6 +4,7 @@ without one.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -184,6 +185,25 @@ class ReadTicket(Protocol):
     def hidden(self, index: int) -> npt.NDArray[np.float32] | None: ...
 
 
+class Handed:
+    """What came of handing writes over; told by the I/O thread, looked at by another.
+
+    Attributes: written: none of what was written until then was refused; False until `wait` returns True.
+    """
+
+    def __init__(self) -> None:
+        self.written = False
+        self._told = threading.Event()
+
+    def tell(self, written: bool) -> None:
+        self.written = written
+        self._told.set()
+
+    def wait(self, timeout: float = 0.0) -> bool:
+        """Whether it is known, after so many seconds at last."""
+        return self._told.wait(timeout)
+
+
 class DiskTier(Protocol):
     """Look-ups are quick and may come from any thread; `done` callbacks arrive on an I/O thread."""
 
@@ -266,9 +286,9 @@ class DiskTier(Protocol):
     def pin(self, conversation: str, pinned: bool) -> None:
         """Pages of a pinned conversation are never evicted. Queued behind the writes before it."""
 
-    def hand_over(self, timeout: float) -> bool:
-        """Whether, at last after `timeout` seconds, all that was queued lies in the files, durable or not yet: there a
-        later process finds it if this one is killed."""
+    def hand_over(self) -> Handed:
+        """Queued behind the writes before it: that they lie in the files, durable or not yet, where a later process
+        finds them if this one is killed."""
 
     def flush(self, timeout: float | None = None) -> bool: ...
     def pending_bytes(self) -> int: ...

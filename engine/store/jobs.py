@@ -14,7 +14,7 @@ from engine.store.rows import NewRecord
 @dataclass
 class Job:
     """One thing to do in order: write a record, move a head, forget, run `task`; or `follow`, once it is durable;
-    or `handed`, once what was appended is in the file."""
+    or `handed`, once what was appended is in the file, or refused (False)."""
 
     request: WriteRequest | None = None
     state: StateRequest | None = None
@@ -23,7 +23,7 @@ class Job:
     delete: bool = False
     task: Callable[[], None] | None = None
     follow: Callable[[], None] | None = None
-    handed: Callable[[], None] | None = None
+    handed: Callable[[bool], None] | None = None
     done: Callable[[bool], None] = lambda durable: None
     bytes: int = 0
     save: int = 0  # which save of the conversation it belongs to

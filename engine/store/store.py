@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.kv.disk import DiskRecord, Gone, Head, Notice, ReadRequest, StateRecord, StateRequest, WriteRequest
+from engine.kv.disk import DiskRecord, Gone, Handed, Head, Notice, ReadRequest, StateRecord, StateRequest, WriteRequest
 from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog, LogLevel
@@ -201,8 +201,8 @@ class KvStore:
     def flush(self, timeout: float | None = None) -> bool:
         return self._writer.flush(timeout)
 
-    def hand_over(self, timeout: float) -> bool:
-        return self._writer.hand_over(timeout)
+    def hand_over(self) -> Handed:
+        return self._writer.hand_over()
 
     def retry(self) -> None:
         """Tries to write again at once after the disk was full; otherwise that happens after a while."""

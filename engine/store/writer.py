@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from engine.kv.disk import Notice
+from engine.kv.disk import Handed, Notice
 from engine.kv.keys import Key
 from engine.store.index import Index
 from engine.store.jobs import Job, JobQueue, Unpublished
@@ -72,11 +72,11 @@ class Writer:
         """Waits until all jobs submitted so far are settled."""
         return self._queue.flush(self._thread.is_alive, timeout)
 
-    def hand_over(self, timeout: float) -> bool:
+    def hand_over(self) -> Handed:
         """See engine.kv.disk.DiskTier."""
-        handed = threading.Event()
-        self.submit(Job(handed=handed.set))
-        return handed.wait(timeout)
+        handed = Handed()
+        self.submit(Job(handed=handed.tell))
+        return handed
 
     def close(self, timeout: float | None = None) -> None:
         """Settles everything and ends the thread."""
@@ -152,11 +152,11 @@ class Writer:
         else:
             self._append(job)
 
-    def _hand_over(self, handed: Callable[[], None]) -> None:
+    def _hand_over(self, handed: Callable[[bool], None]) -> None:
         with contextlib.suppress(OSError):  # what was appended is refused, its time has come
             if self._segment:
                 self._written(self._segment.write_out)
-        handed()
+        handed(not self.refusals.active)
 
     def _forget(self, job: Job) -> None:
         """The record matters only if the index is lost, so a full disk does not stand in the way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.kv.disk import Handed
 from engine.messages import (
     ComputedRange,
     DocumentProgress,
@@ -26,6 +28,7 @@ from engine.messages import (
     TurnRestored,
     document_state,
 )
+from engine.store import KvStore
 from tests.engine.engine_driver import Driver
 from tests.engine.test_service import model, prompt  # noqa: F401  (model is a fixture)
 
@@ -100,6 +103,39 @@ def test_a_new_process_goes_on_where_the_last_one_was_quit(model: Path, tmp_path
     assert isinstance(stopped, DocumentStopped)
     with Driver(model, tmp_path) as driver:
         assert read(driver).computed == 6000 - stopped.done
+
+
+def progress(driver: Driver) -> list[DocumentProgress]:
+    return [event for event in driver.events if isinstance(event, DocumentProgress)]
+
+
+def test_a_full_disk_is_told_beside_what_is_computed(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("engine.store.segment._write_all", full)
+    read(driver)
+    assert any(0 < event.done < 6000 for event in progress(driver))
+    assert all("full" in event.not_saved for event in progress(driver) if event.done)
+
+
+def test_a_disk_that_takes_long_is_not_waited_for_and_nothing_is_told(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told is what the disk took; a turn that comes between two steps does not wait for the writing thread."""
+    waits = list[float]()
+
+    class Pending(Handed):
+        def wait(self, timeout: float = 0.0) -> bool:
+            waits.append(timeout)
+            return super().wait(timeout)
+
+    monkeypatch.setattr(KvStore, "hand_over", lambda store: Pending())
+    read(driver)
+    assert {event.done for event in progress(driver)} == {0, 6000}
+    looked = waits.index(max(waits))
+    assert looked > 2
+    assert not any(waits[:looked]), "only the end of it is waited for a little"
 
 
 KILLED = """

@@ -74,6 +74,8 @@ def test_it_is_paused_and_goes_on_by_its_button(driver: Driver, make_pdf: MakePd
 def test_words_of_the_activity() -> None:
     event = DocumentProgress("3", "gnuplot.pdf", 1200, 6400, 0, 4.0, 12.4, 0)
     assert reading_words(event) == "reading gnuplot.pdf ahead: 1,200 of 6,400 tokens, 12 s left"
+    full = DocumentProgress("3", "gnuplot.pdf", 1200, 6400, 0, 4.0, 0.0, 0, "The disk is full.")
+    assert reading_words(full) == "reading gnuplot.pdf ahead: 1,200 of 6,400 tokens, not saved: The disk is full."
     unknown = DocumentProgress("3", "gnuplot.pdf", 0, 6400, 0, 0.0, 0.0, 0)
     assert reading_words(unknown) == "reading gnuplot.pdf ahead: 0 of 6,400 tokens"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from engine.kv.disk import Head
 from engine.kv.keys import Key
 from engine.kv.log import KvLog, last_refusal
 from engine.store.jobs import Job
+from tests.engine.kv.small import append
 from tests.engine.store.opened import Opened, tokens_of
 
 TOKENS = tokens_of(range(100))
@@ -32,6 +34,29 @@ def test_what_was_refused_says_why_until_something_is_saved(tmp_path: Path) -> N
     with Opened(tmp_path) as opened:
         opened.converse("c", TOKENS).release()
         assert opened.store.refused() == ""
+
+
+def test_what_is_handed_over_says_whether_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def written(opened: Opened) -> bool:
+        handed = opened.store.hand_over()
+        assert handed.wait(10)
+        return handed.written
+
+    with Opened(tmp_path / "kv") as opened, monkeypatch.context() as broken:
+        sequence = opened.converse("c", TOKENS)
+        assert written(opened)
+        broken.setattr("engine.store.segment._write_all", full)
+        append(sequence, tokens_of(range(100, 600)))
+        assert not written(opened)
+        append(sequence, tokens_of(range(600, 900)))
+        assert not written(opened), "it is refused for a while"
+        sequence.release()
+    with Opened(tmp_path / "small", disk_budget=9000) as opened:
+        opened.converse("c", TOKENS).release()
+        assert not written(opened)
 
 
 def test_no_failure_ends_the_writing_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
