@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from argparse import Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -49,9 +50,11 @@ def _fork(session: Session, console: Console, options: Namespace) -> None:
     source = _named(session, options.conversation)
     last = _message(session, source, options.at).id if options.at else None
     check_free(session.workspace.conversations.list(), options.name or "")
+    began = time.perf_counter()
     fork = session.workspace.chats.fork(source.id, options.name or "", last)
+    spent = (time.perf_counter() - began) * 1e3
     console.result({"id": fork.id, "title": fork.title})
-    console.text(f"“{fork.title}” shares the state up to there; nothing is read again.")
+    console.text(f"“{fork.title}” shares the state up to there ({spent:,.1f} ms); nothing is read again.")
 
 
 def _trim(session: Session, console: Console, options: Namespace) -> None:
@@ -125,7 +128,8 @@ def _told(console: Console, revised: Revised, title: str) -> None:
 
 def _tell_price(console: Console, revised: Revised) -> None:
     leave = "token leaves" if revised.tokens == 1 else "tokens leave"
-    what = f"{plural(revised.messages, 'message')} removed, {revised.tokens:,} {leave} the context."
+    what = f"{plural(revised.messages, 'message')} removed, {revised.tokens:,} {leave} the context"
+    what = f"{what} ({revised.milliseconds:,.1f} ms)."
     if not revised.behind:
         console.text(f"{what} Nothing is read again.")
     elif revised.approximate:

@@ -5,9 +5,10 @@ Stored ids are never rendered anew, so whatever stays in front is reused; what f
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.core.conversations import ConversationStore
@@ -29,7 +30,7 @@ class Revised:
     """What was done and what it costs: `tokens` left the context; of the `behind` tokens after them, which the next
     question needs, `again` are computed again, in about `seconds` (None while this machine's rate is unknown).
 
-    `aside`: for `bring_back`; `cut`: of turns in the middle.
+    `aside`: for `bring_back`; `cut`: of turns in the middle; `milliseconds`: the change itself took.
     """
 
     conversation: ConversationId
@@ -41,6 +42,7 @@ class Revised:
     approximate: bool = False
     aside: float | None = None
     cut: CutId | None = None
+    milliseconds: float = 0.0
 
 
 class Revisions:
@@ -62,24 +64,26 @@ class Revisions:
 
     def fork_at(self, conversation: ConversationId, message: MessageId, title: str = "") -> Conversation:
         """A copy that ends with that message; it shares all KV pages up to there."""
-        store = self._store()
+        began, store = time.perf_counter(), self._store()
         copy = store.fork(conversation, title, message)
         kept = len(history(m for m in store.messages(copy.id) if m.in_context))
         identity, computed = store.computed(copy.id)
         store.set_computed(copy.id, identity, min(computed, kept))
+        self._log("fork", copy.id, source=conversation, tokens=kept, milliseconds=_since(began))
         return copy
 
     def trim(self, conversation: ConversationId, message: MessageId) -> Revised:
         """Removes what comes after that message; the state of what stays is not touched."""
         with self._at_rest(conversation):
-            messages = self._store().messages(conversation)
+            began, messages = time.perf_counter(), self._store().messages(conversation)
             place = _place(messages, message)
             gone = messages[place + 1 :]
             if not gone:
                 raise UserError("Nothing comes after this message.", "It is the last one.", "Choose an earlier one.")
             kept = history(m for m in messages[: place + 1] if m.in_context)
             moment = self._store().cuts.set_aside(conversation, [m.id for m in gone], len(kept), self._page_tokens())
-        return self._noted("trim", Revised(conversation, len(gone), _tokens(gone), aside=moment))
+            spent = _since(began)
+        return self._noted("trim", Revised(conversation, len(gone), _tokens(gone), aside=moment, milliseconds=spent))
 
     def bring_back(self, revised: Revised) -> None:
         """Undoes `trim` or `remove_turn`; what was asked since a trim goes aside for it."""
@@ -123,7 +127,7 @@ class Revisions:
         `way` "shift": what follows is moved up instead of computed again; approximate.
         """
         with self._at_rest(conversation):
-            messages = self._store().messages(conversation)
+            began, messages = time.perf_counter(), self._store().messages(conversation)
             question = _question_of(messages, message)
             inside = [m for m in spoken(messages) if m.in_context]
             if not question.tokens.ids:
@@ -132,15 +136,21 @@ class Revisions:
                 raise UserError("The turn is not in the context.", "It has left it already.", "It stays readable here.")
             following = [m for m in inside[inside.index(question) + 1 :] if m.role == "user"]
             if not following:
-                return self._noted("take_out", self._remove_last(conversation, messages, question))
+                done = self._remove_last(conversation, messages, question)
+                return self._noted("take_out", replace(done, milliseconds=_since(began)))
             if way == "shift" and (refused := self._engine().shift_refused()):
                 raise UserError("What follows cannot be moved up.", refused, "Let it be computed again.")
             number = self._store().cuts.apply(conversation, Cut(question.id, following[0].id, way), self._page_tokens())
-        return self._noted("take_out", self._price(conversation, inside, question, following[0], way, number), way)
+            spent = _since(began)
+        done = self._price(conversation, inside, question, following[0], way, number)
+        return self._noted("take_out", replace(done, milliseconds=spent), way)
 
     # --- within -------------------------------------------------------------------------------------
     def _noted(self, operation: str, done: Revised, way: str | None = None) -> Revised:
-        self._log(operation, done.conversation, messages=done.messages, tokens=done.tokens, way=way)
+        spent = done.milliseconds or None
+        self._log(
+            operation, done.conversation, messages=done.messages, tokens=done.tokens, way=way, milliseconds=spent
+        )
         return done
 
     def _remove_last(self, conversation: ConversationId, messages: Sequence[Message], question: Message) -> Revised:
@@ -191,6 +201,11 @@ class Revisions:
 def _tokens(gone: Sequence[Message]) -> int:
     """That leave the context with them."""
     return len(history(m for m in gone if m.in_context))
+
+
+def _since(began: float) -> float:
+    """Milliseconds."""
+    return (time.perf_counter() - began) * 1e3
 
 
 def _place(messages: Sequence[Message], wanted: MessageId) -> int:

@@ -1,5 +1,6 @@
 """Conversations by name: what is taken, what names several, what a refused question leaves behind."""
 
+import re
 import time
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -137,6 +138,7 @@ def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
     assert "Nothing was removed or edited" in pagekeep("chat", "undo", "X", "--json").error["why"]
     done = pagekeep("chat", "trim", "X", "--at", 1)
     assert "Back again: pagekeep chat undo 'X'" in done.out
+    assert re.search(r"leave the context \([\d,]+\.\d ms\)", done.out), "what it took is told apart"
     with store_of(pagekeep) as store:
         assert [m.id for m in store.messages(talk)] == [asked[0].id]
         three = store.append(talk, "user", "three", Tokens.prompt(range(5)))
