@@ -139,17 +139,26 @@ class Reader:
         self._damaged = damaged
         self._ended = ended
         self._batches: queue.SimpleQueue[ReadBatch | None] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._loop, name=f"kv-reader-{number}", daemon=True) for number in range(_THREADS)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._asked = 0  # places at batches that are queued or taken
 
     def submit(self, batch: ReadBatch) -> None:
         batch.begin(self._through)
         helpers = (os.cpu_count() or 2) - 1 if batch.cached else _THREADS  # who waits works too
-        for _ in range(min(_THREADS, max(1, helpers))):
+        wanted = min(_THREADS, max(1, helpers))
+        self._hire(wanted)
+        for _ in range(wanted):
             self._batches.put(batch)
+
+    def _hire(self, wanted: int) -> None:
+        """Threads start when there is work for them: what the file cache holds needs one, a bare disk all."""
+        with self._lock:
+            self._asked += wanted
+            for number in range(len(self._threads), min(_THREADS, self._asked)):
+                thread = threading.Thread(target=self._loop, name=f"kv-reader-{number}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def close(self) -> None:
         """Ends the threads once what was submitted so far is read."""
@@ -161,6 +170,8 @@ class Reader:
     def _loop(self) -> None:
         while (batch := self._batches.get()) is not None:
             batch.help(self._through)
+            with self._lock:
+                self._asked -= 1
             del batch  # and with it the memory it was read into
 
     def _through(self, batch: ReadBatch, run: list[Part]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,20 @@ def test_a_conversation_comes_back_in_a_new_store(tmp_path: Path) -> None:
         assert (again.memory_tokens, again.disk_tokens) == (len(LONG), 0)
         append(sequence, tokens_of([77, 78]))
         check_rows(sequence)
+
+
+def test_readers_are_started_by_what_there_is_to_read(tmp_path: Path) -> None:
+    def readers() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name.startswith("kv-reader")]
+
+    before = len(readers())
+    with Opened(tmp_path) as opened:
+        opened.converse("c", LONG)
+        assert len(readers()) == before
+    with Opened(tmp_path) as opened:
+        assert restore(opened.cache, opened.cache.match(LONG)).tokens == LONG
+        assert before < len(readers()) <= before + max(1, (os.cpu_count() or 2) - 1)  # the file cache holds it
+    assert len(readers()) == before
 
 
 def test_layer_groups_and_every_type_round_trip(tmp_path: Path) -> None:
