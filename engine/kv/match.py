@@ -226,8 +226,11 @@ class Matcher:
 
         def enough() -> bool:
             """What is in memory is all that is wanted of a page, or all that the conversation had kept."""
-            reached = best.tokens if best else 0
-            return reached == min(len(ids), self._page_tokens) or (own is not None and start + reached in own.ends)
+            if best is None:
+                return False
+            return best.tokens == min(len(ids), self._page_tokens) or (
+                own is not None and start + best.tokens in own.ends
+            )
 
         for source, other_ids, other_roles in self._children(parent, enough) if len(ids) else ():
             if page_key(chain, other_ids, other_roles) != source.key:
