@@ -85,6 +85,7 @@ class Admission:
         turn.found = [Span(0, turn.kv.num_tokens)]
         self._account(turn, match, restore.failed, turn.kv.num_tokens)
         self._both_ways.read_beyond(turn, match, restore.failed)
+        self._log_settled(turn)
         turn.phase = Phase.PREFILL
 
     def wait(self, turn: Turn, alone: bool, seconds: float) -> None:
@@ -107,6 +108,7 @@ class Admission:
         whole = restore is None or self._confirm(turn)
         kept = self._cache.losses.sound(turn.kv)
         if whole and kept:
+            self._log_settled(turn)
             return True
         if not kept:
             turn.phase = Phase.PREFILL
@@ -114,6 +116,7 @@ class Admission:
         if match is not None and left < turn.reused.total:  # what was lost is computed after all
             self._account(turn, match, restore.failed if restore and not whole else "damaged", left)
             self._both_ways.read_beyond(turn, match, restore.failed if restore else "")
+        self._log_settled(turn)
         return False
 
     def _confirm(self, turn: Turn) -> bool:
@@ -174,6 +177,7 @@ class Admission:
         """Takes over pages another turn has computed meanwhile; False while one computes the page needed next."""
         if turn.behind is not None:
             self._both_ways.meet(turn, turn.behind)
+            self._log_settled(turn)
             if turn.behind is not None and turn.kv.num_tokens >= turn.meets:
                 return False
         if gained := self._cache.adopt(turn.kv, turn.wanted):
@@ -197,6 +201,7 @@ class Admission:
         A turn that sampled nothing moves no head; its sealed pages stay valid under their keys all the same.
         """
         self._cache.claims.release(turn.request.turn)
+        self._log(turn)
         for restore in filter(None, (turn.restore, turn.behind)):
             restore.cancel()
         turn.restore = turn.behind = None
@@ -228,7 +233,7 @@ class Admission:
         turn.reused = split_reused(memory, reused - memory, turn.request.shared_tokens)
         gone = Gone(failed, time.time()) if failed else Gone(match.missing_reason or "not in cache", match.missing_at)
         turn.missing = why_missing(self._cache, turn.request, gone, reused)
-        self._note(turn)
+        turn.logged = False
         self._emit(
             TurnRestored(
                 turn.request.turn,
@@ -239,14 +244,23 @@ class Admission:
             )
         )
 
-    def _note(self, turn: Turn) -> None:
+    def _log_settled(self, turn: Turn) -> None:
+        """Once nothing is being checked, or read behind damage, any more."""
+        if turn.restore is None and turn.behind is None:
+            self._log(turn)
+
+    def _log(self, turn: Turn) -> None:
+        """What came back, and what did not."""
+        if turn.logged:
+            return
+        turn.logged = True
         difference = turn.difference()
         self._cache.log.add(
             "info",
             "reuse",
             conversation=turn.request.conversation,
             tokens=len(turn.prompt),
-            cut=max(0, turn.request.history_tokens - turn.kv.num_tokens) or None,
+            cut=max(0, turn.request.history_tokens - turn.reused.total) or None,
             memory=turn.reused.memory,
             disk=turn.reused.disk,
             bytes_read=turn.bytes_read or None,

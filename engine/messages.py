@@ -453,6 +453,7 @@ class TurnFinished:
     approximate: bool = False  # the state holds tokens that were moved after a removal
     drafted: int = 0  # tokens taken from earlier text and verified in steps of several
     accepted: int = 0  # of them, what the answer goes on with: steps that were saved
+    gaps: tuple[tuple[int, int], ...] = ()  # [start, stop) in the prompt: where what was computed lies, in order
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ class Turn:
     found: list[Span] = field(default_factory=list)  # where that lies
     taken: list[Span] = field(default_factory=list)  # what was taken over from another turn after admission
     missing: Missing = field(default_factory=Missing)
+    logged: bool = True  # what came back; False: that has changed since
     generated: list[int] = field(default_factory=list)
     bytes_read: int = 0
     source: DraftSource | None = None  # made when the answer begins
@@ -116,6 +117,13 @@ class Turn:
             return (ComputedRange(1, "first token"),) if self.fed else ()
         return computed_ranges(self.request, reused, self.missing)
 
+    def gaps(self) -> tuple[Span, ...]:
+        """Where the prompt went, or has to go, through the model: before, between and behind what is reused."""
+        there = sorted(span for span in (*self.found, *self.taken) if span.start < span.stop)
+        starts = (0, *(span.stop for span in there))
+        stops = (*(span.start for span in there), len(self.prompt))
+        return tuple(Span(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop)
+
     def difference(self) -> FirstDifference | None:
         """Where the prompt leaves what this conversation had computed, if reuse ended for that and not before it."""
         found = self.match.difference if self.match and not self.removing else None
@@ -148,6 +156,7 @@ class Turn:
             approximate=self.approximate,
             drafted=self.drafted,
             accepted=self.accepted,
+            gaps=self.gaps(),
         )
 
 

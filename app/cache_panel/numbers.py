@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.core.explain import reason_words
 from app.core.kept import documents_of
-from app.core.records import NEW_WORK
+from app.core.spans import NEW_WORK
 from app.widgets.bars import Part
 from app.widgets.format import about, ago, count, plural
 from engine.messages import StateReport, document_of_state

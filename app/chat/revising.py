@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 def revised_words(revised: Revised) -> str:
     """`2 messages removed. 812 tokens are computed again with the next question, ~2 s.`"""
     what = f"{plural(revised.messages, 'message')} removed, {plural(revised.tokens, 'token')} leave the context."
-    if not revised.behind:
-        return f"{what} Nothing is read again."
-    if revised.approximate:
-        return f"{what} The {count(revised.behind)} behind them move up with the next question; approximate."
+    if revised.moved:
+        what = f"{what} {count(revised.moved)} of the {count(revised.behind)} behind move up (approximate)."
+    if not revised.behind or (revised.approximate and revised.again <= 1):
+        return what if revised.moved else f"{what} Nothing is read again."
     wait = f", {about(revised.seconds)}" if revised.seconds else ""
     return f"{what} {plural(revised.again, 'token')} are read again with the next question{wait}."
 

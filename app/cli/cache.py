@@ -19,6 +19,7 @@ from app.cli.cache_text import (
     with_status,
 )
 from app.cli.console import Console
+from app.cli.notices import of_command
 from app.core.conversations import ConversationStore
 from app.core.explain import Decoder, explained
 from app.core.imported import forget_imported, note_imported
@@ -41,7 +42,7 @@ def run(options: Namespace, console: Console) -> int | None:
     with StoreTools(paths.kv, settings.engine.cache_log) as tools:
         status = ACTIONS[options.action](tools, paths, console, options)
         for notice in tools.notices:
-            console.note(f"{notice.what} {notice.why} {notice.next}")
+            console.note(f"{notice.what} {notice.why} {of_command(notice.next)}")
         return status
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from app.cli.notices import of_command
 from app.core.conversations import ConversationStore
 from app.core.errors import UserError
 from app.core.imported import imported_names
@@ -79,7 +80,7 @@ class Names:
         if found in self.kept:
             return found
         if refused := last_refusal(self._kv, found):
-            next_step = refused.get("next") or "See 'pagekeep cache stat'."  # the version before did not log it
+            next_step = of_command(refused.get("next", "")) or "See 'pagekeep cache stat'."  # the version before did not log it
             raise UserError(f"Nothing is kept of {self.of(found).name!r}.", refusal_words(refused), next_step)
         why = "The model has read nothing for it yet, or its state was evicted or removed."
         raise UserError(f"Nothing is kept of {self.of(found).name!r}.", why, "Ask something in it; it is kept then.")

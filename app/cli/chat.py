@@ -37,24 +37,59 @@ def _ls(session: Session, console: Console, options: Namespace) -> None:
 
 
 def _show(session: Session, console: Console, options: Namespace) -> None:
-    messages = _messages(session, _named(session, options.conversation))
+    conversation = _named(session, options.conversation)
+    messages = _messages(session, conversation)
     console.result({"messages": [_json(number, m) for number, m in enumerate(messages, start=1)]})
     for number, message in enumerate(messages, start=1):
         text = " ".join(message.text.split())
         shown = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
         who = "you  " if message.role == "user" else "model"
         console.text(f"{number:>3} {who} {shown}{'' if message.in_context else '  (has left the context)'}")
+    if messages and (ended := _ended(session, messages[-1])):
+        console.text(f"{ended} Go on with it: pagekeep ask --conversation '{conversation.title}' --resume")
+
+
+def _ended(session: Session, last: Message) -> str:
+    """How an answer ended that is not complete; "" for others, and while it is written."""
+    if last.role == "user" or last.state == "complete" or session.workspace.conversations.leased_by(last.conversation):
+        return ""
+    ended = {"partial": "cut short with its process", "cancelled": "stopped", "failed": "ended by an error"}
+    return f"The last answer was {ended[last.state]}{'' if last.text.strip() else ' before its first word'}."
 
 
 def _fork(session: Session, console: Console, options: Namespace) -> None:
     source = _named(session, options.conversation)
     last = _message(session, source, options.at).id if options.at else None
     check_free(session.workspace.conversations.list(), options.name or "")
+    looks = _has_model(session, source)
     began = time.perf_counter()
     fork = session.workspace.chats.fork(source.id, options.name or "", last)
     spent = (time.perf_counter() - began) * 1e3
-    console.result({"id": fork.id, "title": fork.title})
-    console.text(f"“{fork.title}” shares the state up to there ({spent:,.1f} ms); nothing is read again.")
+    again, seconds = session.workspace.revisions.unread(fork.id) if looks else (None, None)
+    console.result({"id": fork.id, "title": fork.title, "again": again, "seconds": seconds})
+    console.text(f"“{fork.title}” shares the state up to there ({spent:,.1f} ms){_unread_words(again, seconds)}")
+
+
+def _has_model(session: Session, conversation: Conversation) -> bool:
+    """Loads the model, which tells how much of a state is left; there is none of what was never answered."""
+    _, computed = session.workspace.conversations.computed(conversation.id)
+    if not computed:
+        return False
+    try:
+        session.workspace.load_model()
+        session.wait_for_model()
+    except UserError:  # a copy needs none
+        return False
+    return True
+
+
+def _unread_words(again: int | None, seconds: float | None) -> str:
+    if again is None:
+        return ", as far as there is one."
+    if not again:
+        return "; nothing is read again."
+    wait = f", {about(seconds)}" if seconds else ""
+    return f", as far as it is kept: {plural(again, 'token')} will be read again with the next question{wait}."
 
 
 def _trim(session: Session, console: Console, options: Namespace) -> None:
@@ -132,12 +167,20 @@ def _tell_price(console: Console, revised: Revised) -> None:
     what = f"{what} ({revised.milliseconds:,.1f} ms)."
     if not revised.behind:
         console.text(f"{what} Nothing is read again.")
-    elif revised.approximate:
-        behind = plural(revised.behind, "token")
-        console.text(f"{what} What stands behind ({behind}) moves up with the next question (approximate).")
     else:
-        wait = f", {about(revised.seconds)}" if revised.seconds else ""
-        console.text(f"{what} With the next question {plural(revised.again, 'token')} will be read again{wait}.")
+        console.text(f"{what} With the next question {_rest_words(revised)}.")
+
+
+def _rest_words(revised: Revised) -> str:
+    """What becomes of what stands behind."""
+    wait = f", {about(revised.seconds)}" if revised.seconds else ""
+    read = f"{plural(revised.again, 'token')} will be read again{wait}"
+    if not revised.approximate:
+        return read
+    if not revised.moved:
+        return f"{read}; nothing of what stands behind is moved up" if revised.again > 1 else "nothing is read again"
+    what = f"{revised.moved:,} of the {plural(revised.behind, 'token')} behind move up (approximate)"
+    return what if revised.again <= 1 else f"{what}, {read}"
 
 
 def _named(session: Session, name: str) -> Conversation:

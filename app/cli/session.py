@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.console import Console
+from app.cli.notices import of_command
 from app.core.errors import Cancelled, UserError
 from app.core.events import (
     FetchProgress,
@@ -133,6 +134,7 @@ class Session:
 
     def _show(self, event: WorkspaceEvent) -> None:
         if isinstance(event, Notice):
+            event = replace(event, next=of_command(event.next))
             self.notices.append(event)
             self.console.note(" ".join(part for part in (event.what, event.why, event.next) if part))
         elif isinstance(event, EngineStats):

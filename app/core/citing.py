@@ -191,4 +191,5 @@ def report_of(
         bytes_written=finished.bytes_written,
         saved_ms=saved_ms,
         model=model,
+        gaps=finished.gaps,
     )

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
-from app.core.records import ComputedSpan, Difference, Message, TokenReport, TurnReport
+from app.core.records import Difference, Message, TokenReport, TurnReport
+from app.core.spans import ComputedSpan
 from engine.messages import ComputedRange, FirstDifference
 
 TURNS_REMOVED = "turns removed"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.core.explain import reason_words
-from app.core.records import ComputedSpan
+from app.core.spans import ComputedSpan
 from rag.sizes import plural, size_text
 
 _APART = frozenset({"at", "operation", "conversation", "process", "level", "source"})

@@ -6,11 +6,13 @@ indices into Python strings.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass, field
 from datetime import date as Date
 from typing import TYPE_CHECKING, Any, Literal, NewType
 
 from app.core.lookups import Lookup, PagesRead, Scope, StoredRange
+from app.core.spans import NEW_WORK, ComputedSpan, placed
 from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
 
 if TYPE_CHECKING:
@@ -142,25 +144,13 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class ComputedSpan:
-    """Tokens [start, stop) of a prompt that went through the model, and why; `at`: see ComputedRange."""
-
-    start: int
-    stop: int
-    reason: str
-    at: float = 0.0
-
-
-NEW_WORK = frozenset({"new", "last sampled", "first token"})  # reasons of tokens that no earlier turn had computed
-
-
-@dataclass(frozen=True)
 class TurnReport:
     """What the engine did for one answer. `saved_ms`: prefill avoided, at this machine's measured rate.
 
     `coverage`: for the reader, when the answer may miss something: how much of the documents it rests on; `unread`:
     readable pages that the model never had before it; `read`: those it had, where `coverage` says something.
     `difference`: where reuse ended early; `approximate`: the state holds tokens that were moved after a removal.
+    `gaps`: [start, stop) of the prompt, where what was computed lies; (): behind all that was reused.
     """
 
     tokens: TokenReport
@@ -177,15 +167,12 @@ class TurnReport:
     read: tuple[PagesRead, ...] = ()
     difference: Difference | None = None
     approximate: bool = False
+    gaps: tuple[tuple[int, int], ...] = ()
 
     def recomputed(self) -> tuple[ComputedSpan, ...]:
         """What was read again although an earlier turn had read it."""
-        spans, start = [], self.tokens.reused.total
-        for part in self.tokens.computed:
-            if part.reason not in NEW_WORK:
-                spans.append(ComputedSpan(start, start + part.tokens, part.reason, part.at))
-            start += part.tokens
-        return tuple(spans)
+        spans = placed(self.tokens.computed, self.gaps or ((self.tokens.reused.total, sys.maxsize),))
+        return tuple(span for span in spans if span.reason not in NEW_WORK)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -199,6 +186,7 @@ class TurnReport:
             "pages_in_context": pages,
             "read": tuple(PagesRead.from_json(one) for one in data.get("read", ())),
             "difference": Difference(**data["difference"]) if data.get("difference") else None,
+            "gaps": tuple((start, stop) for start, stop in data.get("gaps", ())),
         }
         return TurnReport(**{**data, **parts})
 

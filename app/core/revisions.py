@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Revised:
     """What was done and what it costs: `tokens` left the context; of the `behind` tokens after them, which the next
-    question needs, `again` are computed again, in about `seconds` (None while this machine's rate is unknown).
+    question needs, `again` are computed again, in about `seconds` (None while this machine's rate is unknown), and
+    `moved` are moved up instead, where that was wanted (`approximate`).
 
     `aside`: for `bring_back`; `cut`: of turns in the middle; `milliseconds`: the change itself took.
     """
@@ -43,6 +44,7 @@ class Revised:
     aside: float | None = None
     cut: CutId | None = None
     milliseconds: float = 0.0
+    moved: int = 0
 
 
 class Revisions:
@@ -71,6 +73,14 @@ class Revisions:
         store.set_computed(copy.id, identity, min(computed, kept))
         self._log("fork", copy.id, source=conversation, tokens=kept, milliseconds=_since(began))
         return copy
+
+    def unread(self, conversation: ConversationId) -> tuple[int, float | None]:
+        """How many tokens of its history the next question has to read again, and in about how many seconds (None while
+        this machine's rate is unknown). Raises UserError without a model."""
+        self._gate.current()
+        tokens = history(m for m in self._store().messages(conversation) if m.in_context)
+        price = self._engine().quote(tokens, self._store().cuts.moved(conversation).shifts)
+        return (price.new, price.seconds or None) if price.new > 1 else (0, None)  # 1: the token sampled last
 
     def trim(self, conversation: ConversationId, message: MessageId) -> Revised:
         """Removes what comes after that message; the state of what stays is not touched."""
@@ -172,12 +182,12 @@ class Revisions:
         behind = len(history(inside[inside.index(following) :]))
         store = self._store()
         now, moved = history(m for m in store.messages(conversation) if m.in_context), store.cuts.moved(conversation)
-        again, seconds = behind, None
-        if self._has_model():
-            quote = self._engine().quote(now, moved.shifts, moved.removal)
-            again, seconds = quote.new, quote.seconds or None
-        tokens = len(history(inside)) - len(now)
-        return Revised(conversation, len(gone), tokens, behind, again, seconds, approximate=way == "shift", cut=number)
+        done = Revised(conversation, len(gone), len(history(inside)) - len(now), behind, behind, cut=number)
+        if not self._has_model():
+            return replace(done, approximate=way == "shift")
+        plain, price = self._engine().quote(now, moved.shifts), self._engine().quote(now, moved.shifts, moved.removal)
+        saved, seconds = max(0, plain.new - price.new), price.seconds or None
+        return replace(done, again=price.new, seconds=seconds, approximate=way == "shift", moved=saved)
 
     @contextmanager
     def _at_rest(self, conversation: ConversationId) -> Iterator[None]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.kv.log import read_log
 from engine.messages import Cancel, ComputedRange, Sampling, Tokens, TurnFinished, TurnId
 from engine.store.segment import scan
 from tests.engine.engine_driver import Driver
@@ -40,6 +41,7 @@ def test_the_front_is_computed_and_the_end_is_read(model: Path, tmp_path: Path) 
         done = driver.run("2", "c", tokens, SAMPLED, history=history)
         assert done.generated == twin.generated
         assert 400 < done.reused.disk < 1200
+        assert positions(done) == set(range(history - done.reused.disk)) | set(range(history, len(tokens)))
         assert done.computed[0] == ComputedRange(history - done.reused.disk, REASON)
         assert sum(entry.tokens for entry in done.computed) + done.reused.total == len(tokens)
         assert driver.run("3", "c", tokens, SAMPLED).generated == twin.generated
@@ -55,6 +57,11 @@ def test_all_is_computed_where_reading_is_far_slower(model: Path, tmp_path: Path
         done = driver.run("2", "c", tokens, SAMPLED, history=len(tokens) - 6)
         assert done.generated == twin.generated
         assert (done.reused.total, done.computed[0].reason) == (0, REASON)
+
+
+def positions(done: TurnFinished) -> set[int]:
+    """Of the prompt, that went through the model."""
+    return {position for start, stop in done.gaps for position in range(start, stop)}
 
 
 @pytest.mark.parametrize("page", [0, -2])
@@ -81,7 +88,7 @@ def test_what_is_intact_behind_damage_is_not_computed_again(
         driver.run("1", "c", prompt(1500))
     measured(folder, 100.0, 1e4 * per_token if early else 1e9 * per_token)  # early: checks take longer than a step
     found = [(path, record) for path in (folder / "segments").iterdir() for record in scan(path, 0)]
-    with Driver(model, folder) as driver:
+    with Driver(model, folder, cache_log="info") as driver:
         size = driver.loaded.page_tokens  # type: ignore[union-attr]
         for path, record in found:
             if record.header.kind == 0 and record.header.start // size in damaged:
@@ -90,6 +97,10 @@ def test_what_is_intact_behind_damage_is_not_computed_again(
         assert done.generated == twin.generated
         assert done.computed[0] == replace(done.computed[0], tokens=len(damaged) * size, reason="damaged")
         assert done.reused.total == history - len(damaged) * size
+        again = {position for page in damaged for position in range(page * size, page * size + size)}
+        assert positions(done) == again | set(range(history, len(tokens)))
+    (entry,) = [entry for entry in read_log(folder, 100) if entry["operation"] == "reuse"]
+    assert (entry["reason"], entry["cut"], entry["disk"]) == ("damaged", len(again), done.reused.total)
     measured(folder, 100.0, 1e9 * per_token)
     with Driver(model, folder) as driver:
         assert driver.run("3", "c", tokens, SAMPLED).reused.total == len(tokens)

@@ -1,5 +1,6 @@
 """`pagekeep ask` end to end with the starter model; each turn is a process of its own."""
 
+import re
 import shutil
 import signal
 import time
@@ -282,7 +283,7 @@ def test_history_is_changed_by_number(pagekeep, starter_model: Path) -> None:
         assert pagekeep("ask", "-q", question, *options).status == 0
     assert "Is it long?" in pagekeep("chat", "show", "c").out.splitlines()[2]
     fork = pagekeep("chat", "fork", "c", "--at", 2, "--name", "d", "--json").json
-    assert fork["title"] == "d"
+    assert (fork["title"], fork["again"]) == ("d", 0)
     assert len(pagekeep("chat", "show", "d", "--json").json["messages"]) == 2
     removed = pagekeep("chat", "remove", "c", "--at", 3, "--json").json
     assert (removed["messages"], removed["again"] > 0) == (2, True)
@@ -301,3 +302,6 @@ def test_history_is_changed_by_number(pagekeep, starter_model: Path) -> None:
     assert pagekeep("chat", "undo", "c").status == 0
     assert len(pagekeep("chat", "show", "c", "--json").json["messages"]) == 4
     assert pagekeep("chat", "show", "nobody", "--json").error["what"]
+    for name in ("c", "d"):
+        assert pagekeep("cache", "rm", name).status == 0
+    assert re.search(r"as far as it is kept: \d+ tokens will be read again", pagekeep("chat", "fork", "c").out)

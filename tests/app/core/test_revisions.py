@@ -170,6 +170,32 @@ def test_a_turn_removed_after_an_undo_is_read_again_as_announced(desk: Desk, c: 
     assert abs(span.stop - span.start - revised.again) <= 1
 
 
+def test_what_moves_up_is_told_apart_from_what_is_read_again(desk: Desk, c: ConversationId) -> None:
+    revisions = desk.workspace.revisions
+    for question in ("Is there a mill?", "And a bridge?"):
+        desk.answer(c, question)
+    before = messages(desk, c)
+    revisions.remove_turn(c, before[2].id)
+    desk.answer(c, "Where does it end?")
+    revisions.undo_last(c)  # with the turn that is back the last one was never read
+    revised = revisions.remove_turn(c, before[8].id, "shift")
+    assert min(revised.moved, revised.again) > 10
+    assert revised.moved + revised.again <= revised.behind + 1
+    report = desk.answer(c, "Is it deep?").report
+    assert report.approximate
+    assert abs(sum(span.stop - span.start for span in report.recomputed()) - revised.again) <= 1
+
+
+def test_a_copy_says_what_of_it_is_kept(desk: Desk, c: ConversationId) -> None:
+    for question in ("Is there a ferry?", "And a port?"):
+        desk.answer(c, question)
+    assert desk.workspace.revisions.unread(c) == (0, None)
+    desk.workspace.revisions.remove_turn(c, messages(desk, c)[8].id)
+    again, seconds = desk.workspace.revisions.unread(desk.workspace.chats.fork(c).id)
+    assert again > 10
+    assert seconds is None or seconds > 0
+
+
 def test_the_last_turn_is_removed_and_comes_back(desk: Desk, c: ConversationId) -> None:
     before = messages(desk, c)
     revised = desk.workspace.revisions.remove_turn(c, before[-1].id)

@@ -1,0 +1,29 @@
+"""What was read again is told where it lies, also behind what was reused."""
+
+from __future__ import annotations
+
+from app.core.explain import explain_lines, spans_json
+from app.core.records import PhaseTimes, TokenReport, TurnReport
+from app.core.spans import ComputedSpan
+from engine.messages import ComputedRange, ReusedTokens
+
+PARTS = (ComputedRange(256, "damaged"), ComputedRange(1, "last sampled"), ComputedRange(19, "new"))
+TOKENS = TokenReport(1000, ReusedTokens(disk=724), PARTS, 8)
+REPORT = TurnReport(TOKENS, PhaseTimes(), "none", gaps=((128, 256), (384, 512), (980, 1000)))
+
+
+def test_damage_in_the_middle_is_told_where_it_is() -> None:
+    assert REPORT.recomputed() == (ComputedSpan(128, 256, "damaged"), ComputedSpan(384, 512, "damaged"))
+    lines = explain_lines(REPORT)
+    assert ["128 to 255" in line or "384 to 511" in line for line in lines] == [True, True]
+    assert [(span["start"], span["stop"], span["key"]) for span in spans_json(REPORT)] == [
+        (128, 256, "damaged"),
+        (384, 512, "damaged"),
+    ]
+    assert TurnReport.from_json(REPORT.to_json()) == REPORT
+
+
+def test_reports_of_before_say_nothing_of_gaps() -> None:
+    older = REPORT.to_json()
+    del older["gaps"]
+    assert TurnReport.from_json(older).recomputed() == (ComputedSpan(724, 980, "damaged"),)
