@@ -88,7 +88,7 @@ def test_what_is_intact_behind_damage_is_not_computed_again(
         driver.run("1", "c", prompt(1500))
     measured(folder, 100.0, 1e4 * per_token if early else 1e9 * per_token)  # early: checks take longer than a step
     found = [(path, record) for path in (folder / "segments").iterdir() for record in scan(path, 0)]
-    with Driver(model, folder, cache_log="info") as driver:
+    with Driver(model, folder) as driver:
         size = driver.loaded.page_tokens  # type: ignore[union-attr]
         for path, record in found:
             if record.header.kind == 0 and record.header.start // size in damaged:
@@ -99,7 +99,7 @@ def test_what_is_intact_behind_damage_is_not_computed_again(
         assert done.reused.total == history - len(damaged) * size
         again = {position for page in damaged for position in range(page * size, page * size + size)}
         assert positions(done) == again | set(range(history, len(tokens)))
-    (entry,) = [entry for entry in read_log(folder, 100) if entry["operation"] == "reuse"]
+    _, entry = [entry for entry in read_log(folder, 100) if entry["operation"] == "reuse"]
     assert (entry["reason"], entry["cut"], entry["disk"]) == ("damaged", len(again), done.reused.total)
     measured(folder, 100.0, 1e9 * per_token)
     with Driver(model, folder) as driver:
