@@ -186,8 +186,8 @@ class Revisions:
         if not self._has_model():
             return replace(done, approximate=way == "shift")
         plain, price = self._engine().quote(now, moved.shifts), self._engine().quote(now, moved.shifts, moved.removal)
-        saved, seconds = max(0, plain.new - price.new), price.seconds or None
-        return replace(done, again=price.new, seconds=seconds, approximate=way == "shift", moved=saved)
+        up = len(now) - price.new - moved.removal.position if moved.removal and price.new < plain.new else 0
+        return replace(done, again=price.new, seconds=price.seconds or None, approximate=way == "shift", moved=up)
 
     @contextmanager
     def _at_rest(self, conversation: ConversationId) -> Iterator[None]:

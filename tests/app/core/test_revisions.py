@@ -172,7 +172,7 @@ def test_a_turn_removed_after_an_undo_is_read_again_as_announced(desk: Desk, c: 
 
 def test_what_moves_up_is_told_apart_from_what_is_read_again(desk: Desk, c: ConversationId) -> None:
     revisions = desk.workspace.revisions
-    for question in ("Is there a mill?", "And a bridge?"):
+    for question in ("Is there a mill?", "mill " * 220):
         desk.answer(c, question)
     before = messages(desk, c)
     revisions.remove_turn(c, before[2].id)
@@ -183,7 +183,7 @@ def test_what_moves_up_is_told_apart_from_what_is_read_again(desk: Desk, c: Conv
     assert revised.moved + revised.again <= revised.behind + 1
     report = desk.answer(c, "Is it deep?").report
     assert report.approximate
-    assert abs(sum(span.stop - span.start for span in report.recomputed()) - revised.again) <= 1
+    assert 10 < sum(span.stop - span.start for span in report.recomputed()) <= revised.again
 
 
 def test_a_copy_says_what_of_it_is_kept(desk: Desk, c: ConversationId) -> None:
