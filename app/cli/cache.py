@@ -16,6 +16,7 @@ from app.cli.cache_text import (
     page_lines,
     pinned_lines,
     stat_lines,
+    verify_lines,
     with_status,
 )
 from app.cli.console import Console
@@ -36,7 +37,7 @@ from rag.sizes import plural, size_text
 
 
 def run(options: Namespace, console: Console) -> int | None:
-    """The exit status: None, or 1 where `verify` found damage."""
+    """The exit status: None, or 1 where `verify` found damage or that files are gone."""
     paths = Paths.default().create()
     settings, _ = load_settings(paths.settings)
     with StoreTools(paths.kv, settings.engine.cache_log) as tools:
@@ -88,11 +89,10 @@ def _verify(tools: StoreTools, paths: Paths, console: Console, options: Namespac
         drop_damaged=True, on_progress=lambda done, total: console.progress(f"Checking: {done:,} of {total:,} records")
     )
     console.clear()
-    console.result({"records": found.records, "bytes": found.bytes, "damaged": [asdict(d) for d in found.damaged]})
-    console.text(f"{plural(found.records, 'record')}, {size_text(found.bytes)}, {len(found.damaged):,} damaged")
-    for damage in found.damaged:
-        console.text(f"  tokens {damage.start:,} to {damage.start + damage.tokens - 1:,}: {damage.why}")
-    return 1 if found.damaged else 0
+    console.result(asdict(found))
+    for line in verify_lines(found, names_of(paths, tools)):
+        console.text(line)
+    return 1 if found.damaged or found.lost else 0
 
 
 def _gc(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:

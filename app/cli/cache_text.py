@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from app.cli.cache_names import Named
+from app.cli.cache_names import Named, Names
 from app.core.naming import SHORT_ID
 from app.core.records import Difference
 from engine.store.account import ModelShare, StoreStat
+from engine.store.checking import Damage, Lost, VerifyReport
 from engine.store.inspect import PageEntry, StateDifference
 from engine.store.listing import ConversationEntry
 from rag.sizes import plural, size_text
@@ -136,6 +137,24 @@ def collected_line(done: Collected) -> str:
         f"{size_text(freed)} freed, {size_text(done.bytes_after)} left: {plural(done.evicted, 'page')} evicted, "
         f"{plural(done.unlinked, 'file')} removed, {done.compacted:,} rewritten."
     )
+
+
+def verify_lines(found: VerifyReport, names: Names) -> list[str]:
+    """Damage, then what went with its file, each with the conversations that it is of."""
+    lost = f", {found.lost_records:,} lost: their file was removed" if found.lost else ""
+    first = f"{plural(found.records, 'record')}, {size_text(found.bytes)}, {len(found.damaged):,} damaged{lost}"
+    lines = [f"  {_range(part)}: {part.why}{_in(part.conversations, names)}" for part in found.damaged]
+    lines += [f"  {_range(part)}: lost{_in([part.conversation], names)}" for part in found.lost]
+    again = ["What is damaged or lost is read again when it is needed."] if lines else []
+    return [first, *lines, *again]
+
+
+def _range(part: Damage | Lost) -> str:
+    return f"tokens {part.start:,} to {part.start + part.tokens - 1:,}"
+
+
+def _in(conversations: Sequence[str], names: Names) -> str:
+    return f", in {', '.join(f'“{names.of(name).name}”' for name in conversations)}" if conversations else ""
 
 
 def difference_lines(found: StateDifference, same: bool, words: Difference | None) -> list[str]:

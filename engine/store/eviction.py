@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from engine.kv.keys import Key
+from engine.store.holes import forget_holes, hole, holes
 from engine.store.rows import costs, remove_records, transaction
 
 _FRESH_SECONDS = 600.0
 
 
 class _Entry(NamedTuple):
-    """A page or tail with all its layer groups; `used`: unix time, the latest of it and of what followed it."""
+    """A page or tail with all its layer groups; `used`: unix time, the latest of it and of what followed it.
+
+    `length` 0: it was lost (engine.store.holes), and holds the place between what it followed and what follows it.
+    """
 
     used: float
     model: int
@@ -35,18 +39,26 @@ def evict(
     `keep`: (model, key) of what a record that is about to be written follows: it is no leaf, nor is what is before it.
     """
     removed: dict[int, list[Key]] = {}
+    holes_left: list[tuple[int, bytes]] = []  # behind which nothing is any more
     parents: dict[tuple[int, bytes], bytes] = {}
     lifted: dict[tuple[int, bytes], float] = {}
     for entry in _leaves(db, keep) if bytes_wanted > 0 else ():
         if bytes_wanted <= 0:
             break
-        removed.setdefault(entry.model, []).append(Key(entry.key))
+        if entry.length:
+            removed.setdefault(entry.model, []).append(Key(entry.key))
+        else:
+            holes_left.append((entry.model, entry.key))
         parents[entry.model, entry.key] = entry.parent
         lifted[entry.model, entry.parent] = max(entry.used, lifted.get((entry.model, entry.parent), 0.0))
         bytes_wanted -= entry.length
     with transaction(db):
         for model, keys in removed.items():
             remove_records(db, model, keys, reason)
+        for model, key in holes_left:
+            if hole(db, model, key) is None:  # it was computed again meanwhile: heads may end there
+                del parents[model, key]
+            forget_holes(db, model, [key])
         _shorten_heads(db, parents)
         _lift(db, lifted)
     return sum(map(len, removed.values()))
@@ -83,7 +95,8 @@ def _leaves(db: sqlite3.Connection, keep: tuple[int, bytes] | None) -> Iterator[
 def _entries(db: sqlite3.Connection) -> dict[tuple[int, bytes], _Entry]:
     columns = "max(used), model, key, parent, sum(length), max(start), max(tokens)"
     rows = db.execute(f"SELECT {columns} FROM records GROUP BY model, key")
-    return {(row[1], row[2]): _Entry(*row) for row in rows}
+    lost = {name: _Entry(0.0, *name, gap.parent, 0, gap.start, gap.tokens) for name, gap in holes(db).items()}
+    return {**lost, **{(row[1], row[2]): _Entry(*row) for row in rows}}
 
 
 def pinned_bytes(db: sqlite3.Connection) -> int:
@@ -106,6 +119,8 @@ def _worth(db: sqlite3.Connection) -> Callable[[_Entry], tuple[bool, float]]:
         ends.update({(model, tail or last): 1})
 
     def worth(entry: _Entry) -> tuple[bool, float]:
+        if not entry.length:
+            return False, -1.0
         age, uses = now - entry.used, ends[entry.model, entry.key]
         if age < _FRESH_SECONDS:
             return True, entry.used

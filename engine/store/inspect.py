@@ -12,6 +12,7 @@ from typing import NamedTuple
 from engine.errors import StoreError
 from engine.kv.keys import Key, common_prefix
 from engine.kv.layout import kv_types_in
+from engine.store.holes import hole
 from engine.store.record import SHIFTED, RecordHeader
 from engine.store.segment import read_header
 
@@ -83,24 +84,35 @@ def heads_named(db: sqlite3.Connection, conversation: str) -> list[tuple[int, by
 
 
 class Link(NamedTuple):
-    """What is on disk under a key: `bytes` of all layer groups."""
+    """What is on disk under a key: `bytes` of all layer groups. `lost`: why it is not there any more (0 bytes)."""
 
     start: int
     tokens: int
     bytes: int
+    lost: str = ""
 
 
-def links(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> dict[bytes, Link]:
-    """By key, from the first page on disk to the tail; what comes before a gap is not reached."""
+def whole_path(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> dict[bytes, Link]:
+    """By key, from the first page to the tail, with what was lost of it (engine.store.holes).
+
+    Where nothing is known of a missing page, what comes before it is not reached.
+    """
     query = "SELECT max(parent), max(start), max(tokens), sum(length) FROM records WHERE model = ? AND key = ?"
     found: dict[bytes, Link] = {}
     for key in filter(None, (tail, last)):
-        row = db.execute(query, (model, key)).fetchone()
-        while row[0] is not None and key not in found:
-            found[key] = Link(*row[1:])
-            key = row[0]
-            row = db.execute(query, (model, key)).fetchone()
+        while key not in found:
+            parent, *place = db.execute(query, (model, key)).fetchone()
+            lost = hole(db, model, key) if parent is None else None
+            if parent is None and lost is None:
+                break
+            found[key] = Link(lost.start, lost.tokens, 0, lost.reason) if lost else Link(*place)
+            key = lost.parent if lost else parent
     return dict(reversed(found.items()))
+
+
+def links(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> dict[bytes, Link]:
+    """What is on disk of `whole_path`."""
+    return {key: link for key, link in whole_path(db, model, last, tail).items() if not link.lost}
 
 
 def chain(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[bytes]:
@@ -139,13 +151,18 @@ def diff(db: sqlite3.Connection, segments: Path, first: str, second: str) -> Sta
     if one is None or two is None:
         why = "No model, with the same KV type, has read both."
         raise StoreError("The conversations cannot be compared.", why, "See 'cache ls' for what is kept of which.")
-    keys = [chain(db, model, last, tail) for model, last, tail, _ in (one, two)]
-    shared = [a for a, b in zip(*keys, strict=False) if a == b]
-    entries = [_entry(db, one[0], key, 0, False) for key in shared]
-    tokens = sum(entry.tokens for entry in entries)
-    following = [k[len(shared)] if len(k) > len(shared) else None for k in keys]
-    headers = [_header(db, segments, one[0], key) if key else None for key in following]
-    found = _part(tokens, sum(entry.bytes for entry in entries), headers[0], headers[1])
+    paths = [links(db, model, last, tail) for model, last, tail, _ in (one, two)]
+    shared = paths[0].keys() & paths[1].keys()  # a key stands for all tokens up to its end: of what was lost too
+    size = sum(paths[0][key].bytes for key in shared)
+    tokens = max((paths[0][key].start + paths[0][key].tokens for key in shared), default=0)
+    following = [next((key for key in way if key not in shared), None) for way in paths]
+    if first == second:
+        found = StateDifference(one[3], size, -1, -1, -1, "They are the same.")
+    elif any(key is None and head[3] > tokens for key, head in zip(following, (one, two), strict=True)):
+        found = StateDifference(tokens, size, -1, -1, -1, "What follows is not on disk any more.")
+    else:
+        headers = [_header(db, segments, one[0], key) if key else None for key in following]
+        found = _part(tokens, size, headers[0], headers[1])
     name, layout = db.execute("SELECT name, layout FROM models WHERE id = ?", (one[0],)).fetchone()
     return replace(found, first_tokens=one[3], second_tokens=two[3], model=name, kv_type=kv_types_in(layout))
 

@@ -14,6 +14,7 @@ from engine.kv.disk import Head
 from engine.kv.keys import Key, state_key
 from engine.kv.value import Costs
 from engine.messages import is_scratch
+from engine.store.holes import LOST, forget_holes, hole, holes_after, note_holes
 from engine.store.record import RecordHeader
 
 Row = tuple[Any, ...]
@@ -92,6 +93,7 @@ def insert_records(db: sqlite3.Connection, model: int, records: Iterable[NewReco
             ),
         )  # fmt: skip
         db.execute("DELETE FROM gone WHERE model = ? AND key = ?", (model, header.key))
+        forget_holes(db, model, [header.key])
 
 
 def put_head(db: sqlite3.Connection, model: int, head: Head) -> None:
@@ -112,6 +114,10 @@ def put_head(db: sqlite3.Connection, model: int, head: Head) -> None:
 
 def remove_records(db: sqlite3.Connection, model: int, keys: Iterable[Key], reason: str) -> None:
     listed = list(keys)
+    if reason in LOST:
+        note_holes(db, model, listed, reason)
+    else:
+        forget_holes(db, model, listed)
     db.executemany("DELETE FROM records WHERE model = ? AND key = ?", ((model, key) for key in listed))
     if reason:
         now = time.time()
@@ -165,13 +171,14 @@ def forget_head(db: sqlite3.Connection, model: int, conversation: str, delete: b
 
 
 def unused_path(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[Key]:
-    """The tail and the pages up from `last` that nothing else continues and no head ends at."""
+    """The tail and the pages up from `last` that nothing else continues and no head ends at; lost ones too."""
     unused: list[Key] = []
     for key in filter(None, (tail, last)):
         row: Row | None = (key,)
         while row and not _is_end(db, model, row[0]) and _children(db, model, row[0]) <= {*unused}:
             unused.append(Key(row[0]))
-            row = db.execute("SELECT parent FROM records WHERE model = ? AND key = ?", (model, row[0])).fetchone()
+            query = "SELECT parent FROM records WHERE model = ? AND key = ?"
+            row = db.execute(query, (model, row[0])).fetchone() or hole(db, model, row[0])
     return unused
 
 
@@ -184,7 +191,7 @@ def _states_after(db: sqlite3.Connection, model: int, keys: Iterable[Key]) -> se
 
 def _children(db: sqlite3.Connection, model: int, key: bytes) -> set[Key]:
     query = "SELECT key FROM records WHERE model = ? AND parent = ? AND kind < 2"
-    return {Key(row[0]) for row in db.execute(query, (model, key))}
+    return {Key(row[0]) for row in db.execute(query, (model, key))} | {*map(Key, holes_after(db, model, key))}
 
 
 def _is_end(db: sqlite3.Connection, model: int, key: bytes) -> bool:

@@ -16,7 +16,7 @@ from engine.kv.keys import Key
 from engine.kv.log import KvLog, LogLevel
 from engine.store.account import StoreStat, account
 from engine.store.budget import Collected, collect, live_bytes
-from engine.store.checking import Damage, VerifyReport, why_unusable
+from engine.store.checking import Damage, Users, VerifyReport, why_unusable
 from engine.store.inspect import StateDifference, StateEntry, diff, show
 from engine.store.listing import ConversationEntry, conversations
 from engine.store.locks import maintenance
@@ -112,16 +112,18 @@ class StoreTools:
 
     @_healing
     def verify(self, drop_damaged: bool = False, on_progress: Callable[[int, int], None] | None = None) -> VerifyReport:
-        """Reads every record and checks it layer by layer. `drop_damaged`: damaged ones count as absent from now on."""
+        """Reads every record and checks it layer by layer; tells what went with its file too. `drop_damaged`: damaged
+        ones count as absent from now on."""
         rows = self._db.execute(
             "SELECT segments.name, offset, length, key, parent, start, tokens, model FROM records "
             "LEFT JOIN segments ON segments.id = segment ORDER BY segments.name, offset"
         ).fetchall()
-        damaged: list[Damage] = []
+        damaged, users = list[Damage](), Users(self._db)
         for number, row in enumerate(rows):
             why = why_unusable(self._segments, *row[:5])
             if why:
-                damaged.append(Damage(row[0], row[1], row[3].hex(), row[5], row[6], why))
+                named = users.of(row[7], row[3])
+                damaged.append(Damage(row[0], row[1], row[3].hex(), row[5], row[6], why, named))
                 if drop_damaged:
                     with transaction(self._db):
                         remove_records(self._db, row[7], [Key(row[3])], "damaged")
@@ -129,8 +131,12 @@ class StoreTools:
             if on_progress:
                 on_progress(number + 1, len(rows))
         size = sum(row[2] for row in rows)
-        self._log.add("info", "verify", bytes=size, records=len(rows), damaged=len(damaged), reason="asked for")
-        return VerifyReport(len(rows), size, tuple(damaged))
+        lost = users.lost_records()
+        self._log.add(
+            "info", "verify", bytes=size, records=len(rows), damaged=len(damaged), lost=lost or None,
+            reason="asked for",
+        )  # fmt: skip
+        return VerifyReport(len(rows), size, tuple(damaged), lost, users.lost())
 
     @_healing
     def gc(self, budget: int) -> Collected:

@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.errors import StoreError
 from engine.kv.keys import Key, page_key, root_key, state_key
-from engine.store.inspect import chain, heads_named, locate
+from engine.store.inspect import chain, heads_named, locate, whole_path
 from engine.store.record import BLOCK, SHIFTED, Kind, RecordHeader, intact
 from engine.store.recovery import head_of, head_record, model_of, model_words
 from engine.store.rows import NewRecord, insert_records, put_head, read_head, set_scanned, transaction
@@ -41,7 +41,10 @@ class Transferred:
 
 
 def export_state(db: sqlite3.Connection, segments: Path, conversation: str, target: Path) -> Transferred:
-    """Writes the file. StoreError: no such conversation, a part of it is missing or damaged, or `target` exists."""
+    """Writes the file. StoreError: no such conversation, a part of it is missing or damaged, or `target` exists.
+
+    The beginning alone is not written: where it is taken in, the conversation would end there.
+    """
     if target.exists():
         raise StoreError("The file exists already.", str(target), "Choose another name.")
     if not target.absolute().parent.is_dir():
@@ -49,6 +52,8 @@ def export_state(db: sqlite3.Connection, segments: Path, conversation: str, targ
     model, last, tail, tokens = heads_named(db, conversation)[0]
     keys = [Key(key) for key in chain(db, model, last, tail)]
     found = list(locate(db, segments, model, keys))
+    reasons = {link.lost for link in whole_path(db, model, last, tail).values()} - {""}
+    _check_whole([header for _, header in found], tokens, reasons)
     states = _states_on_the_way(db, segments, model, [header for _, header in found])
     found += states
     query = "SELECT fingerprint, name, layout FROM models WHERE id = ?"
@@ -78,6 +83,23 @@ def export_state(db: sqlite3.Connection, segments: Path, conversation: str, targ
     finally:
         writer.close()
     return Transferred(conversation, fingerprint.hex(), tokens, len(found), 0, len(states), target.stat().st_size)
+
+
+def _check_whole(headers: list[RecordHeader], tokens: int, reasons: set[str]) -> None:
+    """StoreError where tokens are missing between the records, or at the end."""
+    missing, position = list[str](), 0
+    for start, count in [*((header.start, len(header.ids)) for header in headers), (tokens, 0)]:
+        if start > position:
+            missing.append(f"{position:,} to {start - 1:,}")
+        position = max(position, start + count)
+    if missing:
+        causes = {"damaged": "damaged, and taken out", "removed": "their file was removed"}
+        why = "; ".join(causes[reason] for reason in sorted(reasons & causes.keys()))
+        raise StoreError(
+            "The state is not whole on disk.",
+            f"Tokens {', '.join(missing)} are missing" + (f" ({why})." if why else "."),
+            "Ask something in it: what is missing is read again and saved. Then export it.",
+        )
 
 
 def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transferred:

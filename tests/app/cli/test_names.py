@@ -237,3 +237,8 @@ def test_what_pins_hold_above_the_budget_is_told_and_damage_ends_with_status_1(p
     segment.write_bytes(data)
     first, again = pagekeep("cache", "verify"), pagekeep("cache", "verify")
     assert (first.status, again.status) == (1, 0), (first.out, again.out)
+    assert "in “c”" in first.out
+    segment.unlink()
+    gone = pagekeep("cache", "verify")
+    assert gone.status == 1
+    assert "lost, in “c”" in gone.out
