@@ -74,17 +74,17 @@ class BenchEngine:
     ) -> None:
         self.client.close()
 
-    def send(self, conversation: str, tokens: Tokens, answer: int) -> tuple[TurnId, float]:
-        """Starts a turn; returns it and when that was."""
+    def send(self, conversation: str, tokens: Tokens, answer: int, history: int = 0) -> tuple[TurnId, float]:
+        """Starts a turn; returns it and when that was. `history`: tokens that were there before, as in Submit."""
         turn = TurnId(str(next(self._numbers)))
         sent = now_ms()
         sampling = Sampling(temperature=0.0, max_tokens=answer)
-        self.client.send(Submit(turn, ConversationId(conversation), tokens, sampling))
+        self.client.send(Submit(turn, ConversationId(conversation), tokens, sampling, history_tokens=history))
         return turn, sent
 
-    def ask(self, conversation: str, tokens: Tokens, answer: int) -> Answered:
+    def ask(self, conversation: str, tokens: Tokens, answer: int, history: int = 0) -> Answered:
         """Runs a turn to its end; `answer` tokens unless the model ends it."""
-        return self.follow(*self.send(conversation, tokens, answer))
+        return self.follow(*self.send(conversation, tokens, answer, history))
 
     def follow(self, turn: TurnId, sent: float) -> Answered:
         at, restored = self._wait(lambda event: isinstance(event, TurnRestored | TurnFailed) and event.turn == turn)

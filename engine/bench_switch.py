@@ -200,12 +200,12 @@ def _switches(engine: BenchEngine, plan: Plan, history: Tokens) -> tuple[list[fl
     for number in range(_ROUNDS):
         engine.ask("other", plan.text(40, 20 + number), 1)
         time.sleep(0.3)
-        idle.append(engine.ask("main", history + plan.text(plan.question, 30 + number), 1).restored_ms)
+        idle.append(engine.ask("main", history + plan.text(plan.question, 30 + number), 1, len(history)).restored_ms)
     engine.focus("main", history)
     for number in range(_ROUNDS):
         turn, _ = engine.send("other", plan.text(max(2048, plan.tokens // 2), 50 + number), 1)
         engine.wait_progress(turn)
-        busy.append(engine.ask("main", history + plan.text(plan.question, 40 + number), 1).restored_ms)
+        busy.append(engine.ask("main", history + plan.text(plan.question, 40 + number), 1, len(history)).restored_ms)
         engine.cancel(turn)
     return idle, busy
 
@@ -280,7 +280,7 @@ def _return_to(job: dict[str, Any]) -> dict[str, Any]:
         if job["cold"]:
             drop_file_cache(store)
         cached = cached_share(store) if job["cold"] else 1.0
-        answered = engine.ask("main", history + plan.text(plan.question, 1), ANSWER)
+        answered = engine.ask("main", history + plan.text(plan.question, 1), ANSWER, len(history))
     if answered.restored.reused.disk < plan.tokens:
         found = f"{answered.restored.reused.disk:,} of its {plan.tokens:,} tokens were found there."
         raise EngineError("The conversation did not come back from disk.", found)
