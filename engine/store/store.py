@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -62,13 +63,12 @@ class KvStore:
         except (OSError, sqlite3.Error) as error:
             advice = "Check the folder's permissions and the free space; conversations go on without being saved."
             raise cannot_open("Saved conversations cannot be used.", self.folder, error, advice) from error
-        packer = Packer(layout, fingerprint)
+        self._packer, self._opening = Packer(layout, fingerprint), threading.Lock()
         self._segments = Segments(self.folder / SEGMENTS_NAME)
         self._room = Room(self.folder, self.folder / SEGMENTS_NAME, budget, self._log)
-        self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, packer, self._make_room, self._met)
+        self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, self._packer, self._make_room, self._met)
         self._ways = Ways.load(self.folder / FILE)
-        self._reader = Reader(self._segments, packer, self._find_again, self._quarantine, self._saw)
-        self._packer = packer
+        self._reader = Reader(self._segments, self._packer, self._find_again, self._quarantine, self._saw)
         if self.recovered.rebuilt:
             self._writer.notify(self.recovered.notice())
         try:
@@ -96,13 +96,13 @@ class KvStore:
 
     def stat(self) -> DiskStat:
         """Sizes, for the status bar: quick."""
-        count = self._index.count()
-        return DiskStat(segment_bytes(self.folder / SEGMENTS_NAME), self._budget, count, len(self._index.heads()))
+        used = segment_bytes(self.folder / SEGMENTS_NAME)
+        return DiskStat(used, self._budget, self._index.count(), len(self._index.heads()))
 
     # --- look-ups ---
 
     def refresh(self) -> bool:
-        if lost := self._is_lost():
+        if lost := self._is_lost() or self._opening.locked():  # in this order: it is held before the writer lets go
             self._writer.submit(Job(task=self._open_again))
             self._writer.flush(_AGAIN_SECONDS)
         return self._safely(self._index.refresh, False) or lost
@@ -268,23 +268,22 @@ class KvStore:
         return self._place.is_lost() or self._writer.is_removed
 
     def _open_again(self) -> None:
-        """On the writing thread: whatever was removed under this process is made again, and the index read anew.
-
-        Rows whose segments are gone go, so that the next save writes again what is still in memory.
-        """
+        """On the writing thread: what was removed under this process is made again, and the index read anew. Rows whose
+        segments are gone go, so that the next save writes again what is still in memory."""
         if not self._is_lost():
             return
-        removed = self._writer.is_removed or not self._place.has_segments()
-        self._writer.let_go()
-        pins = set[Pin]()
-        with contextlib.suppress(sqlite3.Error):  # the index's file is held open, removed or not
-            pins = self._index.look(lambda db, _: pins_in(db))
-        recovered, index = self._place.open_again()
-        before, self._index = self._index, index
-        self._writer.publish_to(index)  # first of all: the place counts as found again by now
-        before.close()
-        lost = bring_back_pins(index.maintain, self.folder, pins)
-        for notice in [REMOVED] * removed + [recovered.notice()] * bool(recovered.rebuilt) + lost:
+        with self._opening:
+            removed = self._writer.is_removed or not self._place.has_segments()
+            self._writer.let_go()
+            pins = set[Pin]()
+            with contextlib.suppress(sqlite3.Error):  # the index's file is held open, removed or not
+                pins = self._index.look(lambda db, _: pins_in(db))
+            recovered, index = self._place.open_again()
+            before, self._index = self._index, index
+            self._writer.publish_to(index)  # first of all: the place counts as found again by now
+            before.close()
+        rebuilt = [recovered.notice()] * bool(recovered.rebuilt)
+        for notice in [REMOVED] * removed + rebuilt + bring_back_pins(index.maintain, self.folder, pins):
             self._writer.notify(notice)
         reason = "the folder was removed" if removed else "its file was replaced"
         self._note("warn", "reopen", {"records": recovered.records, "reason": reason})
