@@ -103,6 +103,16 @@ def best_citation(driver: Driver) -> object:
     return min(cited, key=lambda c: order.index(c.verified), default=None) if cited else None
 
 
+def open_sample(driver: Driver, model: Path, size: tuple[int, int]) -> None:
+    """The window with the model loaded and the sample document in a conversation."""
+    driver.show()
+    driver.window.resize(*size)
+    driver.desktop.workspace.update_settings(sampling=SAMPLING)
+    driver.use_model(model)
+    driver.add(SAMPLE)
+    driver.until(driver.documents, "not attached")
+
+
 def tour(
     application: QApplication, home: Path, out: Path, model: Path, long: Path, size: tuple[int, int]
 ) -> None:
@@ -110,12 +120,7 @@ def tour(
     camera = Camera(driver, out)
     window = driver.window
     try:
-        driver.show()
-        window.resize(*size)
-        driver.desktop.workspace.update_settings(sampling=SAMPLING)
-        driver.use_model(model)
-        driver.add(SAMPLE)
-        driver.until(driver.documents, "not attached")
+        open_sample(driver, model, size)
         camera.take("02-ready")
         answer(driver, QUESTIONS[0], camera, "03-reading")
         answer(driver, QUESTIONS[1])
@@ -150,12 +155,7 @@ def readme(application: QApplication, home: Path, out: Path, model: Path, size: 
     driver = Driver(application, home / "home")
     camera, window = Camera(driver, out), driver.window
     try:
-        driver.show()
-        window.resize(*size)
-        driver.desktop.workspace.update_settings(sampling=SAMPLING)
-        driver.use_model(model)
-        driver.add(SAMPLE)
-        driver.until(driver.documents, "not attached")
+        open_sample(driver, model, size)
         first = window.controller.on_screen
         for question in QUESTIONS:
             answer(driver, question)

@@ -1,4 +1,7 @@
-"""`pagekeep ask` end to end with the starter model; each turn is a process of its own."""
+"""`pagekeep ask` end to end with the starter model; each turn is a process of its own.
+
+Over 300 lines: every way a question can go on the command line, each with real processes.
+"""
 
 import re
 import shutil

@@ -1,4 +1,7 @@
-"""Surveys: every part is read, notes are kept, a stop or an end of the process loses none."""
+"""Surveys: every part is read, notes are kept, a stop or an end of the process loses none.
+
+Over 300 lines: every way a survey can stop, go on and end, over one scripted engine.
+"""
 
 import re
 import time
