@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError
 from app.core.prompt import history
 from app.core.records import Message
-from engine.messages import ConversationId
+from engine.messages import ConversationId, StateReport
 from tests.app.core.test_workspace import Desk
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
@@ -45,6 +46,17 @@ def messages(desk: Desk, c: ConversationId) -> tuple[Message, ...]:
 
 def context(desk: Desk, c: ConversationId) -> list[Message]:
     return [message for message in messages(desk, c) if message.in_context]
+
+
+def written(desk: Desk, c: ConversationId) -> None:
+    """Waits until the conversation's state is on disk."""
+    for _ in range(1000):
+        number = desk.workspace.states.request(c)
+        report = desk.until(StateReport)
+        if report.request == number and not report.tokens_unsaved:
+            return
+        time.sleep(0.01)
+    pytest.fail("the state was not written")
 
 
 def test_a_fork_from_a_message_shares_what_is_in_front(desk: Desk, c: ConversationId) -> None:
@@ -177,6 +189,7 @@ def test_what_moves_up_is_told_apart_from_what_is_read_again(desk: Desk, c: Conv
     before = messages(desk, c)
     revisions.remove_turn(c, before[2].id)
     desk.answer(c, "Where does it end?")
+    written(desk, c)  # the end before it is then gone from the disk, for the price as for the answer
     revisions.undo_last(c)  # with the turn that is back the last one was never read
     revised = revisions.remove_turn(c, before[8].id, "shift")
     assert min(revised.moved, revised.again) > 10
