@@ -164,7 +164,9 @@ class Composer(QWidget):
         self._show_button()
 
     def begin_edit(self, message: Message, text: str = "") -> None:
-        """The question is written again, from `text` on if there is one; the draft comes back afterwards."""
+        """The question is written again, from `text` on if there is one; the draft is stored and comes back then."""
+        if (unsaved := self.take_unsaved_draft()) is not None:
+            self.draft_changed.emit(unsaved)
         draft = self.editing.draft if self.editing.message is not None else self.text()
         self.editing.begin(message, draft)
         self.show_draft(text or message.text)

@@ -76,7 +76,8 @@ class ChatController(QObject):
         self._services.tasks.read(lambda: store.states.focus(id), None, not_yet)
 
     def leave(self) -> None:
-        """Keeps the draft and the place of the conversation that was shown."""
+        """Keeps the draft and the place of the conversation that was shown; a question of it is edited no more."""
+        self._panel.composer.end_edit()
         self.screen.keep_place()
         self._draft.leave()
 
@@ -137,7 +138,7 @@ class ChatController(QObject):
         """The last question again, over the pages that its answer does not rest on."""
         id, asked = self.screen.at_rest(), self._panel.transcript.last_question
         if id is not None and asked:
-            self._start(asked, lambda: self._workspace.ask(id, asked, survey=True))
+            self._start(asked, lambda: self._workspace.ask(id, asked, survey=True, is_draft=False))
 
     def regenerate(self) -> None:
         id = self.screen.at_rest()

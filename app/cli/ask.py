@@ -70,7 +70,7 @@ def _message(session: Session, conversation: Conversation, options: Namespace) -
         edited = message_numbered(messages, options.edit, conversation.title)
         edit = partial(workspace.edit, conversation.id, edited.id, options.question, options.overflow)
         return answer_in_mode(session, conversation, edit, options.mode)
-    ask = partial(workspace.ask, conversation.id, options.question, options.overflow)
+    ask = partial(workspace.ask, conversation.id, options.question, options.overflow, is_draft=False)
     return answer_in_mode(session, conversation, ask, options.mode)
 
 
@@ -83,6 +83,19 @@ def check_question(options: Namespace) -> None:
             "--question TEXT is missing; --resume and --rest need a --conversation.",
             "See 'pagekeep ask --help'.",
         )
+    _check_together(options)
+
+
+def _check_together(options: Namespace) -> None:
+    """Nothing that was typed is left out in silence."""
+    for name, given, others, why in (
+        ("--resume", options.resume, ("question", "rest", "edit", "overflow"), "It goes on with the answer as it is"),
+        ("--rest", options.rest, ("edit", "overflow"), "It reads part by part: nothing has to leave the context"),
+    ):  # fmt: skip
+        beside = [f"--{other}" for other in others if getattr(options, other)]
+        if given and beside:
+            what = f"{name} cannot be combined with {' and '.join(beside)}."
+            raise UserError(what, f"{why}.", f"Leave {name} or {beside[0]} out.")
 
 
 def lookup_of(session: Session, answer: Message) -> Lookup | None:
@@ -120,7 +133,7 @@ def answer_in_mode(
 
 def answer(session: Session, conversation: Conversation, question: str) -> Message:
     """Asks and streams the answer to the terminal. Raises the UserError of a failed turn."""
-    return followed(session, session.workspace.ask(conversation.id, question))
+    return followed(session, session.workspace.ask(conversation.id, question, is_draft=False))
 
 
 def followed(session: Session, turn: TurnId) -> Message:

@@ -13,7 +13,7 @@ from app.cli.numbers import about
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
 from app.core.explain import put_aside_words
-from app.core.naming import SHORT_ID, check_free
+from app.core.naming import SHORT_ID
 from app.core.records import Conversation, Message
 from app.core.steady import Unsteady
 from rag.sizes import plural
@@ -60,7 +60,6 @@ def _ended(session: Session, last: Message) -> str:
 def _fork(session: Session, console: Console, options: Namespace) -> None:
     source = _named(session, options.conversation)
     last = _message(session, source, options.at).id if options.at else None
-    check_free(session.workspace.conversations.list(), options.name or "")
     looks = _has_model(session, source)
     began = time.perf_counter()
     fork = session.workspace.chats.fork(source.id, options.name or "", last)

@@ -11,7 +11,6 @@ from app.core.engine_host import EngineHost
 from app.core.events import ConversationChanged, ConversationPurged
 from app.core.kept import forget_kept
 from app.core.lookups import Scope
-from app.core.naming import check_free
 from app.core.records import Conversation, MessageId, Mode
 from app.core.revisions import Revisions
 from app.core.steady import check_steady
@@ -54,7 +53,6 @@ class Chats:
 
     def rename(self, conversation: ConversationId, title: str) -> Conversation:
         """Raises UserError when another conversation has that title."""
-        check_free((c for c in self._store().list() if c.id != conversation), title)
         return self._changed(self._store().rename(conversation, title))
 
     def attach(self, conversation: ConversationId, document: int) -> Conversation:
@@ -100,7 +98,8 @@ class Chats:
         self._emit(ConversationPurged(conversation))
 
     def fork(self, conversation: ConversationId, title: str = "", last: MessageId | None = None) -> Conversation:
-        """A copy of the history, up to the message `last`, that shares all KV pages."""
+        """A copy of the history, up to the message `last`, that shares all KV pages. Raises UserError when another
+        conversation has that title."""
         if last is not None:
             return self._changed(self._revisions.fork_at(conversation, last, title))
         copy = self._store().fork(conversation, title)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from app.core.database import MigratedDatabase
 from app.core.dates import DateStore
 from app.core.errors import UserError
 from app.core.lookups import Lookup, Scope
-from app.core.naming import conversation_called, fork_title
+from app.core.naming import check_free, conversation_called, fork_title
 from app.core.records import (
     Conversation,
     Message,
@@ -47,7 +47,6 @@ from app.core.titles import UNTITLED, title_from_question
 from engine.messages import ConversationId, Tokens
 
 SEARCH_LIMIT = 100
-LAST_OF_ALL = 1 << 62
 
 
 class ConversationStore:
@@ -71,6 +70,14 @@ class ConversationStore:
     def changes_elsewhere(self) -> int:
         """A number that is another one after another process has changed something."""
         return self._database.changes_elsewhere()
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Several changes, all or none of them."""
+        return self._database.transaction()
+
+    def trial(self) -> AbstractContextManager[object]:
+        """Changes that are all taken back at the end: to see how things would stand."""
+        return self._database.trial()
 
     # --- conversations ------------------------------------------------------------------------------
     def create(
@@ -114,10 +121,13 @@ class ConversationStore:
             return (self.create(title), True) if found is None else (found, False)
 
     def rename(self, conversation: ConversationId, title: str) -> Conversation:
+        """Raises UserError where another conversation has that title."""
         title = " ".join(title.split())
         if not title:
             raise UserError("A conversation needs a name.", "The name was empty.", "Type at least one letter.")
-        return self._change(conversation, title=title, title_fixed=1)
+        with self._database.transaction():
+            check_free((c for c in self.list() if c.id != conversation), title)
+            return self._change(conversation, title=title, title_fixed=1)
 
     def set_mode(self, conversation: ConversationId, mode: Mode) -> Conversation:
         return self._change(conversation, mode=mode)
@@ -170,24 +180,16 @@ class ConversationStore:
             return tuple(queries.conversation(db, row["conversation"]) for row in rows)
 
     def fork(self, conversation: ConversationId, title: str = "", last: MessageId | None = None) -> Conversation:
-        """A copy with a history of its own, up to the message `last`; answers that were put aside stay behind."""
-        source = self.get(conversation)
-        copy = self.create(title, source.document_ids, source.mode, source.instructions)
-        columns = "role, text, ids, roles, created, state, citations, report, placement, reasoning, thought_ms, lookup"
+        """A copy with a history of its own, up to the message `last`; answers that were put aside stay behind. Raises
+        UserError where the title is taken."""
         with self._database.transaction() as db:
-            db.execute(
-                f"INSERT INTO messages (conversation, cut, {columns}) SELECT ?, "
-                "CASE WHEN cut IS NULL OR cut = (SELECT cut FROM messages WHERE id = ?) THEN NULL ELSE -1 END, "
-                f"{columns} FROM messages WHERE conversation = ? AND superseded IS NULL AND id <= ? ORDER BY id",
-                [copy.id, last, conversation, last if last is not None else LAST_OF_ALL],
-            )
-            db.execute(
-                "UPDATE conversations SET (tokenizer, date, computed, shifts) = (SELECT tokenizer, date, computed, "
-                "CASE WHEN ? THEN '[]' ELSE shifts END FROM conversations WHERE id = ?) "
-                "WHERE id = ?",
-                [last is not None, conversation, copy.id],
-            )
-        return copy if title else self._change(copy.id, title=fork_title(self.list(), source.title), title_fixed=1)
+            source = queries.conversation(db, conversation)
+            if title:
+                check_free(self.list(), title)
+            title = title or fork_title(self.list(), source.title)
+            copy = self.create(title, source.document_ids, source.mode, source.instructions)
+            queries.copy_messages(db, conversation, copy.id, last)
+        return copy
 
     # --- messages -----------------------------------------------------------------------------------
     def messages(self, conversation: ConversationId) -> tuple[Message, ...]:

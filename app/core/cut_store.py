@@ -36,10 +36,6 @@ class CutStore:
             messages = spoken([message_from_row(row) for row in rows])
             return cuts.apply(db, conversation, messages, cut, page_tokens, edit)
 
-    def undo(self, cut: CutId) -> ConversationId:
-        with self._database.transaction() as db:
-            return cuts.undo(db, cut)
-
     def take_back_last(self, conversation: ConversationId, page_tokens: int) -> int:
         """Undoes the change that was made last, an edit with the removal that made room for it; returns how many
         messages went aside for it. Raises UserError."""
@@ -94,8 +90,9 @@ class CutStore:
         with self._database.transaction() as db:
             cuts.adopt(db, left, question, tokens, placement)
 
-    def withdraw(self, exchange: Sequence[MessageId]) -> None:
-        """A question with its empty answer was never asked. A cut whose head it took over may be undone again."""
+    def withdraw(self, exchange: Sequence[MessageId], cut: CutId | None = None) -> None:
+        """A question with its empty answer was never asked. A cut whose head it took over may be undone again; `cut`,
+        which made room for it, is."""
         with self._database.transaction() as db:
             for message in exchange:
                 db.execute(
@@ -103,6 +100,8 @@ class CutStore:
                     [message],
                 )
                 db.table("messages").delete(message)
+            if cut is not None:
+                cuts.undo(db, cut)
 
     def set_aside(
         self, conversation: ConversationId, messages: Sequence[MessageId], kept_tokens: int, page_tokens: int

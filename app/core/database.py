@@ -69,6 +69,17 @@ class MigratedDatabase:
                 raise
 
     @contextmanager
+    def trial(self) -> Iterator[sqlite_utils.Database]:
+        """As a transaction, but all of it is taken back at the end: to see how things would stand. Not within one."""
+        with self._lock, self._telling():
+            assert not self.db.conn.in_transaction
+            self.db.conn.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.db
+            finally:
+                self.db.rollback()
+
+    @contextmanager
     def reading(self) -> Iterator[sqlite_utils.Database]:
         with self._lock, self._telling():
             yield self.db

@@ -7,9 +7,11 @@ import time
 import sqlite_utils
 
 from app.core.errors import UserError
-from app.core.records import AttachedDocument, Conversation, Message, SearchHit
+from app.core.records import AttachedDocument, Conversation, Message, MessageId, SearchHit
 from app.core.rows import conversation_from_row, message_from_row
 
+LAST_OF_ALL = 1 << 62
+_COPIED = "role, text, ids, roles, created, state, citations, report, placement, reasoning, thought_ms, lookup"
 _SEARCH_TITLES = """
 SELECT c.id AS conversation, NULL AS message, highlight(title_words, 0, char(2), char(3)) AS snippet
 FROM title_words JOIN conversations c ON c.rowid = title_words.rowid
@@ -76,4 +78,21 @@ def attach(db: sqlite_utils.Database, conversation: str, document: int) -> None:
         "INSERT OR IGNORE INTO conversation_documents (conversation, document, place, attached) "
         "SELECT ?, ?, coalesce(max(place), 0) + 1, ? FROM conversation_documents WHERE conversation = ?",
         [conversation, document, time.time(), conversation],
+    )
+
+
+def copy_messages(db: sqlite_utils.Database, source: str, target: str, last: MessageId | None) -> None:
+    """Into a conversation without messages, up to `last`, and what the engine knows of them; what was put aside stays
+    behind. Turns that have left the context do so for good, except those that left together with `last`."""
+    db.execute(
+        f"INSERT INTO messages (conversation, cut, {_COPIED}) SELECT ?, "
+        "CASE WHEN cut IS NULL OR cut = (SELECT cut FROM messages WHERE id = ?) THEN NULL ELSE -1 END, "
+        f"{_COPIED} FROM messages WHERE conversation = ? AND superseded IS NULL AND id <= ? ORDER BY id",
+        [target, last, source, last if last is not None else LAST_OF_ALL],
+    )
+    db.execute(
+        "UPDATE conversations SET (tokenizer, date, computed, shifts) = (SELECT tokenizer, date, computed, "
+        "CASE WHEN ? THEN '[]' ELSE shifts END FROM conversations WHERE id = ?) "
+        "WHERE id = ?",
+        [last is not None, source, target],
     )

@@ -44,7 +44,7 @@ class SummaryWork:
     def fork(self, job: RunningTurn, model: ReadyModel, situation: Situation, question: str) -> WorkspaceEvent:
         text = self._written(job, model, situation)
         target = self._begun(model, situation, text)
-        self._with.store().set_draft(job.conversation, "")
+        job.spend_draft(self._with.store())
         self._with.emit(ConversationChanged(target))
         return TurnMoved(job.turn, job.conversation, target, question)
 

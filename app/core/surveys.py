@@ -272,7 +272,7 @@ def begin_survey(
     placement = asked.composed.placement
     user = store.append(job.conversation, "user", question, asked.composed.tokens, placement=placement)
     store.dates.keep(asked.date, readable, job.conversation)
-    store.set_draft(job.conversation, "")
+    job.spend_draft(store)
     answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
     store.surveys.begin(answer.id, plan)
     return Survey(services, job, model, plan, answer, {}).run(user, continued=False)

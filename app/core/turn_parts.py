@@ -62,10 +62,11 @@ class TurnServices:
 @dataclass
 class RunningTurn:
     """`lock` orders submitting and stopping: a stop is never lost between the two. `submitted`: the engine's turn that
-    runs for it now."""
+    runs for it now. `draft`: the question, where it was the conversation's draft until it was sent."""
 
     turn: TurnId
     conversation: ConversationId
+    draft: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopped: threading.Event = field(default_factory=threading.Event)
     submitted: TurnId | None = None
@@ -77,6 +78,11 @@ class RunningTurn:
             self.stopped.set()
             if self.submitted is not None:
                 cancel(self.submitted)
+
+    def spend_draft(self, store: ConversationStore) -> None:
+        """The question is asked: there is no draft any more. That of a question from elsewhere stays."""
+        if self.draft:
+            store.set_draft(self.conversation, "")
 
     def check(self) -> None:
         if self.stopped.is_set():

@@ -14,7 +14,7 @@ from functools import partial
 from app.core.advice import check_fits
 from app.core.answers import AnswerStream
 from app.core.conversations import ConversationStore
-from app.core.cuts import CutId, Moved
+from app.core.cuts import Cut, Moved
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
@@ -25,6 +25,7 @@ from app.core.overflow import cut_of, way_named
 from app.core.plans import Plan, Situation
 from app.core.prompt import Context, history
 from app.core.records import Message, MessageId
+from app.core.replacement import NOTHING_GOES, Replacement
 from app.core.settings import Settings
 from app.core.settling import settled
 from app.core.summaries import SummaryWork
@@ -52,7 +53,7 @@ class TurnWork:
     def _tell(self, job: RunningTurn, question: str, told: str) -> WorkspaceEvent:
         store = self._with.store()
         user, answer = store_told(store, job.conversation, question, told)
-        store.set_draft(job.conversation, "")
+        job.spend_draft(store)
         self._with.emit(TurnStarted(job.turn, job.conversation, user, replace(answer, text="")))
         self._with.emit(TurnText(job.turn, job.conversation, answer.id, told))
         return TurnDone(job.turn, job.conversation, answer)
@@ -68,59 +69,61 @@ class TurnWork:
         return begin_survey(self._with, job, model, situation, question, rest)
 
     def _ask_model(
-        self, job: RunningTurn, question: str, overflow: OverflowWay | None = None, earlier: int = 0, edit: float = 0.0
+        self, job: RunningTurn, question: str, overflow: OverflowWay | None, change: Replacement = NOTHING_GOES
     ) -> WorkspaceEvent:
-        """`overflow`: how to go on if the question does not fit; turns that leave come back if it does not help.
-
-        `earlier`: tokens that were computed before the question was edited. `edit`: when what it replaces went aside.
-        """
-        look, cut = self._look(job, question), None
+        """`overflow`: how to go on if the question does not fit. `change`: what it replaces; nothing of it is done
+        before the question can be stored in its place."""
+        look = self._look(job, question, change)
         way = overflow if look.plan.over_by else None
+        if way == "fork":
+            return self._fork(job, look, question)
         if way is not None:
-            if way == "fork":
-                return self._fork(job, look, question)
-            cut = self._make_room(job, look, way, edit)
-        with self._undone_on_failure(cut):
-            look = self._look(job, question) if way else look
-            check_fits(look.plan, partial(look.ways, self._with.engine(), self._with.planner), look.model.handle.info)
-            job.check()
-        return self._send(job, question, look, cut, earlier)
+            change = replace(change, cut=self._make_room(job, look, way))
+            look = self._look(job, question, change)
+        check_fits(look.plan, partial(look.ways, self._with.engine(), self._with.planner), look.model.handle.info)
+        job.check()
+        return self._send(job, question, look, change)
 
     def _fork(self, job: RunningTurn, look: Look, question: str) -> WorkspaceEvent:
         way_named(look.ways(self._with.engine(), self._with.planner), "fork")  # or UserError
         return self._summaries.fork(job, look.model, look.situation, question)
 
-    def _look(self, job: RunningTurn, question: str, before: MessageId | None = None) -> Look:
-        model, situation, computed = self._situation(job, before)
+    def _look(self, job: RunningTurn, question: str, change: Replacement) -> Look:
+        model, situation, computed = self._situation(job, change)
         self._phase_retrieving(job, situation)
         return Look(model, situation, computed, self._with.planner.plan(situation, question))
 
-    @contextmanager
-    def _undone_on_failure(self, cut: CutId | None) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            if cut is not None:
-                self._with.store().cuts.undo(cut)
-            raise
+    def _make_room(self, job: RunningTurn, look: Look, way: OverflowWay) -> Cut | None:
+        """The turns that have to leave the context; None: the model is loaded again with a larger one."""
+        option = way_named(look.ways(self._with.engine(), self._with.planner), way)
+        if option.way != "larger":
+            return cut_of(option, look.situation.messages)
+        self._with.enlarge(job.conversation, option)
+        return None
 
-    def _send(self, job: RunningTurn, question: str, look: Look, cut: CutId | None, earlier: int) -> WorkspaceEvent:
+    def _send(self, job: RunningTurn, question: str, look: Look, change: Replacement) -> WorkspaceEvent:
         """Stores the question, then asks it; one that was not answered at all is the draft again."""
-        store, plan, situation, computed = self._with.store(), look.plan, look.situation, look.computed
-        if computed > len(plan.history):  # it counted an unanswered question that this one replaces
-            computed = len(plan.history)
-            store.set_computed(job.conversation, look.model.identity, computed)
-        user = self._store_question(job, question, look)
-        answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
-        messages = (*situation.messages, user)
-        had = max(computed, earlier), situation.last_turn
+        store, plan = self._with.store(), look.plan
+        with store.transaction():
+            done = change.apply(store, job.conversation, look.model.page_tokens)
+            computed = self._still_computed(job, look)
+            user = self._store_question(job, question, look)
+            answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
+        messages, had = (*look.situation.messages, user), (max(computed, change.earlier), look.situation.last_turn)
         request = Request(look.model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, *had)
-        ended = self._answer(job, request)
-        if failure := _failed_at_once(ended):
-            store.cuts.withdraw((user.id, answer.id))
-            with self._undone_on_failure(cut):
+        with self._back_on_failure(job, look.model, done.moment):
+            ended = self._answer(job, request)
+            if failure := _failed_at_once(ended):
+                store.cuts.withdraw((user.id, answer.id), done.cut)
                 raise failure
-        return ended
+            return ended
+
+    def _still_computed(self, job: RunningTurn, look: Look) -> int:
+        """An unanswered question that this one replaces counts no more."""
+        computed = min(look.computed, len(look.plan.history))
+        if computed < look.computed:
+            self._with.store().set_computed(job.conversation, look.model.identity, computed)
+        return computed
 
     def _store_question(self, job: RunningTurn, question: str, look: Look) -> Message:
         store, plan = self._with.store(), look.plan
@@ -131,17 +134,8 @@ class TurnWork:
         store.dates.keep(plan.date, [document.id for document in plan.addition.documents], job.conversation)
         if look.situation.head is not None:
             self._adopt(look.model, look.situation.head, plan, user)
-        store.set_draft(job.conversation, "")
+        job.spend_draft(store)
         return user
-
-    def _make_room(self, job: RunningTurn, look: Look, way: OverflowWay, edit: float) -> CutId | None:
-        """What left the context; None: the model is loaded again with a larger one."""
-        option = way_named(look.ways(self._with.engine(), self._with.planner), way)
-        if option.way == "larger":
-            self._with.enlarge(job.conversation, option)
-            return None
-        cut = cut_of(option, look.situation.messages)
-        return self._with.store().cuts.apply(job.conversation, cut, look.model.page_tokens, edit or None)
 
     def _adopt(self, model: ReadyModel, head: Head, plan: Plan, user: Message) -> None:
         """Notes what the question is without the head that it took over, for the undo."""
@@ -156,29 +150,22 @@ class TurnWork:
         self, job: RunningTurn, message: MessageId, question: str, overflow: OverflowWay | None = None
     ) -> WorkspaceEvent:
         """The question in other words: it and all behind it are put aside, unless it cannot be asked here."""
-        model, _, earlier = self._situation(job)
+        _, _, earlier = self._situation(job)
         stored = self._with.store().messages(job.conversation)
         place = next((i for i, m in enumerate(stored) if m.id == message and m.role == "user"), None)
         if place is None:
             raise UserError("There is no such question.", "It has been removed.", "Open the conversation again.")
-        gone, kept = [m.id for m in stored[place:]], len(history(m for m in stored[:place] if m.in_context))
-        if overflow == "fork":
-            look, overflow = self._look(job, question, message), None
-            if look.plan.over_by:
-                return self._fork(job, look, question)
-        with self._aside(job, model, gone, kept) as moment:
-            return self._ask_model(job, question, overflow, earlier, moment)
+        gone, kept = tuple(m.id for m in stored[place:]), len(history(m for m in stored[:place] if m.in_context))
+        return self._ask_model(job, question, overflow, Replacement(gone, kept, earlier=earlier))
 
     @contextmanager
-    def _aside(self, job: RunningTurn, model: ReadyModel, gone: list[MessageId], kept: int) -> Iterator[float]:
-        """Those messages are put aside; they come back when nothing can be answered in their place."""
-        cuts = self._with.store().cuts
-        moment = cuts.set_aside(job.conversation, gone, kept, model.page_tokens)
+    def _back_on_failure(self, job: RunningTurn, model: ReadyModel, moment: float | None) -> Iterator[None]:
+        """Messages that went aside then come back when nothing can be answered in their place."""
         try:
-            yield moment
+            yield
         except BaseException:
-            if gone:
-                cuts.bring_back(job.conversation, moment, model.page_tokens)
+            if moment is not None:
+                self._with.store().cuts.bring_back(job.conversation, moment, model.page_tokens)
             raise
 
     def regenerate(self, job: RunningTurn) -> WorkspaceEvent:
@@ -192,12 +179,17 @@ class TurnWork:
         again = any(store.surveys.plan(message.id) for message in messages[len(asked) :])
         replaced = messages[len(asked) - again :]
         kept = len(prompt) - sum(len(m.tokens) for m in replaced if m.role == "user")
-        with self._aside(job, model, [m.id for m in replaced], kept):
-            if again:
+        change = Replacement(tuple(m.id for m in replaced), kept)
+        if again:
+            moment = change.apply(store, job.conversation, model.page_tokens).moment
+            with self._back_on_failure(job, model, moment):
                 return self._survey(job, asked[-1].text)
+        with store.transaction():
+            done = change.apply(store, job.conversation, model.page_tokens)
             answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
             variant = store.superseded_count(job.conversation)
-            had = computed, situation.last_turn
+        had = computed, situation.last_turn
+        with self._back_on_failure(job, model, done.moment):
             ended = self._answer(job, Request(model, asked, answer, prompt, mode_of(asked), variant, 0.0, *had))
             if replaced and (failure := _failed_at_once(ended)):
                 store.cuts.withdraw((answer.id,))  # the old answer is better than none
@@ -218,11 +210,16 @@ class TurnWork:
         prompt, had = history(messages), (computed, situation.last_turn)
         return self._answer(job, Request(model, asked, answer, prompt, mode_of(asked), 0, 0.0, *had))
 
-    def _situation(self, job: RunningTurn, before: MessageId | None = None) -> tuple[ReadyModel, Situation, int]:
+    def _situation(self, job: RunningTurn, change: Replacement = NOTHING_GOES) -> tuple[ReadyModel, Situation, int]:
+        """As it will be after that change, which is not made yet."""
         if self._with.gate.loading:
             self._with.emit(TurnPhase(job.turn, job.conversation, "queued"))
-        model = self._with.gate.wait(job.stopped.is_set)
-        return model, *self._with.histories.situation(job.conversation, model, store_renewed=True, before=before)
+        model, store = self._with.gate.wait(job.stopped.is_set), self._with.store()
+        if change == NOTHING_GOES:
+            return model, *self._with.histories.situation(job.conversation, model, store_renewed=True)
+        with store.trial():
+            change.apply(store, job.conversation, model.page_tokens)
+            return model, *self._with.histories.situation(job.conversation, model, store_renewed=True)
 
     def _phase_retrieving(self, job: RunningTurn, situation: Situation) -> None:
         job.check()

@@ -36,14 +36,21 @@ class Turns:
             return {conversation: job.turn for conversation, job in self._running.items()}
 
     def ask(
-        self, conversation: ConversationId, text: str, overflow: OverflowWay | None = None, survey: bool = False
+        self,
+        conversation: ConversationId,
+        text: str,
+        overflow: OverflowWay | None = None,
+        survey: bool = False,
+        is_draft: bool = True,
     ) -> TurnId:
         """`overflow`: how to go on if the question does not fit; "fork" then ends in TurnMoved.
 
-        `survey`: every part is read that the model has not before it.
+        `survey`: every part is read that the model has not before it. `is_draft`: the text was the conversation's
+        draft, and is again if it cannot be asked; else that stays as it is.
         """
         question = _asked(text)
-        return self._start(conversation, lambda job: self._work.ask(job, question, overflow, survey), question)
+        draft = question if is_draft else ""
+        return self._start(conversation, lambda job: self._work.ask(job, question, overflow, survey), draft)
 
     def edit(
         self, conversation: ConversationId, message: MessageId, text: str, overflow: OverflowWay | None = None
@@ -78,7 +85,7 @@ class Turns:
     def _start(self, conversation: ConversationId, work: Work, draft: str = "") -> TurnId:
         if not self._with.gate.loading:
             self._with.gate.current()
-        job = RunningTurn(TurnId(uuid.uuid4().hex), conversation)
+        job = RunningTurn(TurnId(uuid.uuid4().hex), conversation, draft)
         with self._lock:
             if conversation in self._running:
                 raise UserError(
@@ -87,19 +94,17 @@ class Turns:
                     "Wait, or stop it first.",
                 )
             self._running[conversation] = job
-        job.thread = threading.Thread(
-            target=self._run, args=(job, work, draft), name=f"turn-{job.turn[:8]}", daemon=True
-        )
+        job.thread = threading.Thread(target=self._run, args=(job, work), name=f"turn-{job.turn[:8]}", daemon=True)
         job.thread.start()
         return job.turn
 
-    def _run(self, job: RunningTurn, work: Work, draft: str) -> None:
+    def _run(self, job: RunningTurn, work: Work) -> None:
         """The last event comes after everything is released: whoever hears it can ask again at once."""
         last: WorkspaceEvent = TurnWithdrawn(job.turn, job.conversation)
         try:
             last = self._outcome(job, work)
-            if draft and not isinstance(last, TurnDone | TurnMoved) and getattr(last, "message", None) is None:
-                self._keep_draft(job.conversation, draft)
+            if job.draft and not isinstance(last, TurnDone | TurnMoved) and getattr(last, "message", None) is None:
+                self._keep_draft(job.conversation, job.draft)
         finally:
             self._with.events.close(job.turn)
             with self._lock:

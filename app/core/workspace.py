@@ -1,9 +1,8 @@
 """Everything behind the window and the command line, without Qt: one object that both are thin over.
 
-Methods may be called from any thread. Those that say "returns at once" do their work on threads of the
-workspace and report by events; the others are short database work, still not for a GUI's main thread unless
-they say so. Events arrive on worker threads, in the order in which things happened within a turn or a job.
-Conversations, documents and KV state have objects of their own, reached from here.
+Methods may be called from any thread. Those that say "returns at once" do their work on threads of the workspace and
+report by events, which arrive on worker threads, in the order in which things happened within a turn or a job; the
+others are short database work, still not for a GUI's main thread unless they say so.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ log = logging.getLogger(__name__)
 class Workspace:
     """Conversations, documents, models and the engine of one data folder.
 
-    Cheap to make (no database, model or document is opened before it is needed); several processes may have
-    one on the same folder. `close` must be called; it stops running work and saves KV state.
+    Cheap to make (no database, model or document is opened before it is needed); several processes may have one on the
+    same folder. `close` must be called; it stops running work and saves KV state.
 
     Attributes:
         chats: making, naming, forking, throwing away conversations; revisions: changes to a history; states: KV
@@ -78,9 +77,9 @@ class Workspace:
     ) -> None:
         """`settings` None: those stored in `paths` (a damaged file gives a Notice event).
 
-        `wait_for_vectors`: a question may wait for the embedder to load (command line); else it is looked up
-        by words until the embedder is there. `make_vectors`: imports are followed by embedding.
-        `read_ahead`: documents are read by the model before anybody asks, where the preference allows it (window).
+        `wait_for_vectors`: a question may wait for the embedder to load (command line); else it is looked up by words
+        until then. `make_vectors`: imports are followed by embedding. `read_ahead`: documents are read by the model
+        before anybody asks, where the preference allows it (window).
         """
 
         def store() -> ConversationStore:
@@ -179,7 +178,6 @@ class Workspace:
     # --- looking things up --------------------------------------------------------------------------
     @property
     def scopes(self) -> Scopes:
-        """Chapters and pages of documents, as scopes."""
         return self._planner.scopes
 
     def search(self, query: str, documents: Sequence[int], scope: Scope | None = None, top: int = 10) -> Lookup:
@@ -192,17 +190,21 @@ class Workspace:
 
     # --- turns --------------------------------------------------------------------------------------
     def ask(
-        self, conversation: ConversationId, text: str, overflow: OverflowWay | None = None, survey: bool = False
+        self,
+        conversation: ConversationId,
+        text: str,
+        overflow: OverflowWay | None = None,
+        survey: bool = False,
+        is_draft: bool = True,
     ) -> TurnId:
-        """Returns at once; events of the turn follow. The draft of the conversation is cleared.
+        """Returns at once; events of the turn follow. The draft of the conversation is cleared where `is_draft`.
 
-        While a model loads the turn waits for it. Raises UserError when the conversation is still answering,
-        the text is empty, or there is no model. `overflow`: how to go on if the question does not fit (the `ways` of
-        its price); "fork" then ends in TurnMoved, "larger" loads the model again with a larger context.
-        `survey`: every part of the documents is read that the model has not before it, step by step; a stop keeps the
-        notes, and `continue_answer` goes on.
+        While a model loads the turn waits for it. Raises UserError when the conversation is still answering, the text
+        is empty, or there is no model. `overflow`: one of the `ways` of its price, if it does not fit; "fork" then ends
+        in TurnMoved, "larger" loads the model again. `survey`: every part of the documents is read that the model has
+        not before it; a stop keeps the notes, and `continue_answer` goes on.
         """
-        return self._turns.ask(conversation, text, overflow, survey)
+        return self._turns.ask(conversation, text, overflow, survey, is_draft)
 
     def edit(
         self, conversation: ConversationId, message: MessageId, text: str, overflow: OverflowWay | None = None
@@ -228,9 +230,7 @@ class Workspace:
 
     def price(self, conversation: ConversationId, draft: str, instead_of: MessageId | None = None) -> Price:
         """What sending `draft` would cost now, or asking it instead of that question. Raises UserError when no model is
-        loaded.
-
-        About a millisecond when the documents were counted before, else as long as tokenising them takes.
+        loaded. About a millisecond when the documents were counted before, else as long as tokenising them takes.
         """
         situation, _ = self._histories.situation(conversation, self._host.gate.current(), before=instead_of)
         plan = self._planner.plan(situation, draft, look_up=False)

@@ -81,3 +81,18 @@ def test_a_question_is_needed_unless_an_answer_is_gone_on_with(arguments: list[s
 def test_the_way_with_a_summary_has_two_names() -> None:
     taken = [build_parser().parse_args((*ASK, "--overflow", way)).overflow for way in ("fork", "summary", "shift")]
     assert taken == ["fork", "fork", "shift"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--resume", "--overflow", "shift"], "--resume cannot be combined with --overflow"),
+        (["--resume", "-q", "Why?", "--edit", "3"], "--resume cannot be combined with --question and --edit"),
+        (["--resume", "--rest"], "--resume cannot be combined with --rest"),
+        (["--rest", "--overflow", "fork", "-q", "Why?"], "--rest cannot be combined with --overflow"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(arguments: list[str], said: str) -> None:
+    options = build_parser().parse_args(["ask", "--conversation", "X", *arguments])
+    with pytest.raises(UserError, match=said):
+        check_question(options)

@@ -1,3 +1,4 @@
+import contextlib
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +100,7 @@ def test_what_was_computed_is_known_again_when_messages_come_back(store: Convers
     assert store.computed(c) == ("t", 59)
     cut = store.cuts.apply(c, Cut(turns[2].id, turns[4].id), 16)
     assert store.computed(c) == ("t", 39)
-    store.cuts.undo(cut)
+    store.cuts.take_back_cut(cut)
     assert store.computed(c) == ("t", 59)
     moment = store.cuts.set_aside(c, [turns[5].id], 50, 16)
     store.set_computed(c, "of another model", 0)
@@ -255,3 +256,33 @@ def test_unknown_ids_are_told(store: ConversationStore) -> None:
             use(ConversationId("nobody"))
     with pytest.raises(UserError):
         store.message(MessageId(99))
+
+
+def test_two_processes_never_give_one_name_twice(tmp_path: Path) -> None:
+    stores = [ConversationStore(tmp_path / "c.db") for _ in range(2)]
+    sources = [store.create(f"source {number}").id for number, store in enumerate(stores)]
+    given: list[str] = []
+
+    def name(store: ConversationStore, source: ConversationId, title: str, at_once: threading.Barrier) -> None:
+        at_once.wait(10)
+        with contextlib.suppress(UserError):
+            given.append(
+                store.fork(source, title).title if title.startswith("f") else store.rename(source, title).title
+            )
+
+    for number in range(10):
+        for title in (f"fork {number}", f"renamed {number}"):
+            at_once = threading.Barrier(2)
+            threads = [
+                threading.Thread(target=name, args=(store, source, title, at_once))
+                for store, source in zip(stores, sources, strict=True)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(20)
+    titles = [c.title for c in stores[0].list()]
+    assert sorted(titles) == sorted(set(titles))
+    assert len(given) == len(set(given)) == 20
+    for store in stores:
+        store.close()

@@ -48,7 +48,7 @@ def full(desk: Desk) -> ConversationId:
 @pytest.fixture
 def c(desk: Desk, full: ConversationId) -> ConversationId:
     """A fork of it, which shares its state."""
-    return desk.workspace.chats.fork(full, "River again").id
+    return desk.workspace.chats.fork(full).id
 
 
 def context(desk: Desk, c: ConversationId) -> list[Message]:
@@ -194,6 +194,40 @@ def test_an_edited_question_goes_on_as_it_was_told_to(desk: Desk, c: Conversatio
         assert desk.workspace.conversations.messages(c) == stored, "one undo"
         desk.workspace.revisions.redo_last(c)
         assert desk.workspace.conversations.messages(c) == after
+
+
+def test_nothing_is_put_aside_before_the_larger_context_is_there(
+    desk: Desk, c: ConversationId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading takes long; a kill in it leaves the question that was to be replaced."""
+    stored, seen = desk.workspace.conversations.messages(c), []
+
+    def enlarge(*_: object) -> None:
+        seen.append(desk.workspace.conversations.messages(c))
+        raise UserError("The model cannot be loaded.", "Its file is gone.", "Fetch it again.")
+
+    monkeypatch.setattr(desk.workspace.reloads, "enlarge", enlarge)
+    desk.workspace.edit(c, stored[-2].id, LONG * 3, overflow="larger")
+    assert isinstance(desk.until(TurnError, TurnDone), TurnError)
+    assert seen == [stored]
+    assert desk.workspace.conversations.messages(c) == stored
+
+
+@pytest.mark.parametrize("way", ["recompute", "shift"])
+def test_turns_leave_with_the_question_that_needs_their_room(
+    desk: Desk, c: ConversationId, way: OverflowWay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, seen, plan = desk.workspace.conversations.messages(c), [], Planner.plan
+
+    def planned(*args: Any, **options: Any) -> Plan:
+        seen.append(desk.workspace.conversations.messages(c))
+        return plan(*args, **options)
+
+    monkeypatch.setattr(Planner, "plan", planned)
+    desk.workspace.ask(c, LONG, overflow=way)
+    assert isinstance(desk.until(TurnDone, TurnError), TurnDone)
+    assert len(seen) > 1
+    assert all(found == stored for found in seen)
 
 
 def test_a_fork_is_offered_only_where_the_question_fits_it(desk: Desk, c: ConversationId) -> None:

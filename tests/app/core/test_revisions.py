@@ -37,7 +37,7 @@ def asked(desk: Desk) -> ConversationId:
 
 @pytest.fixture
 def c(desk: Desk, asked: ConversationId) -> ConversationId:
-    return desk.workspace.chats.fork(asked, "River again").id
+    return desk.workspace.chats.fork(asked).id
 
 
 def messages(desk: Desk, c: ConversationId) -> tuple[Message, ...]:

@@ -89,3 +89,22 @@ def test_bring_back_means_the_turn_that_was_chosen(chat: Chat, qtbot: QtBot) -> 
     assert [m.text for m in chat.messages[::2]] == ["One?", "Two?", "Three, really?"]
     menu(chat, chat.messages[0])["Undo the last edit or removal"]()
     qtbot.waitUntil(lambda: chat.messages == before)
+
+
+def test_a_draft_typed_just_before_an_edit_is_stored(chat: Chat, qtbot: QtBot) -> None:
+    qtbot.keyClicks(chat.panel.composer.editor, "And then")
+    chat.panel.composer.begin_edit(chat.messages[4])
+    qtbot.waitUntil(lambda: chat.store.get(chat.id).draft == "And then")
+
+
+def test_an_edit_ends_where_another_conversation_is_shown(chat: Chat, qtbot: QtBot) -> None:
+    """Sent there it would be refused, and the draft there would be lost."""
+    qtbot.keyClicks(chat.panel.composer.editor, "And then")
+    chat.panel.composer.begin_edit(chat.messages[4])
+    other = chat.services.workspace.chats.new()
+    chat.store.set_draft(other.id, "Elsewhere")
+    chat.controller.open(chat.store.get(other.id))
+    qtbot.waitUntil(lambda: chat.controller.on_screen == other.id)
+    assert chat.panel.composer.editing.message is None
+    assert chat.panel.composer.text() == "Elsewhere"
+    assert chat.store.get(chat.id).draft == "And then"
