@@ -9,7 +9,8 @@ finds a page by its key also compares the ids.
 
 from __future__ import annotations
 
-from typing import NewType
+from collections.abc import Callable
+from typing import NewType, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ Ids = npt.NDArray[np.int32]
 Roles = npt.NDArray[np.uint8]
 
 KEY_BYTES = 16
+_digest = cast("Callable[[bytes], Key]", xxhash.xxh3_128_digest)  # calling a NewType takes as long as the hash
 _ROOT = b"pagekeep page chain 1\0"
 _STATE = b"pagekeep state 1\0"
 _SHIFTED = b"pagekeep shifted 1\0"
@@ -29,7 +31,7 @@ _SHIFTED = b"pagekeep shifted 1\0"
 
 def root_key(fingerprint: bytes) -> Key:
     """The parent of every first page of a model."""
-    return Key(xxhash.xxh3_128_digest(_ROOT + fingerprint))
+    return _digest(_ROOT + fingerprint)
 
 
 def page_key(parent: Key, ids: Ids, roles: Roles) -> Key:
@@ -39,7 +41,7 @@ def page_key(parent: Key, ids: Ids, roles: Roles) -> Key:
 
 def key_of(parent: Key, data: bytes) -> Key:
     """The same from the bytes of the tokens."""
-    return Key(xxhash.xxh3_128_digest(parent + data))
+    return _digest(parent + data)
 
 
 def token_bytes(ids: Ids, roles: Roles) -> bytes:
@@ -66,12 +68,12 @@ def shifted_key(parent: Key, removed: Ids, ids: Ids, roles: Roles) -> Key:
 
 def salted(parent: Key, removed: Ids) -> Key:
     """What stands for the parent in the key of such a page."""
-    return Key(xxhash.xxh3_128_digest(_SHIFTED + parent + removed.astype("<i4", copy=False).tobytes()))
+    return _digest(_SHIFTED + parent + removed.astype("<i4", copy=False).tobytes())
 
 
 def state_key(prefix: Key) -> Key:
     """Under which the state of recurrent layers after a prefix is stored: a leaf beside what continues the prefix."""
-    return Key(xxhash.xxh3_128_digest(_STATE + prefix))
+    return _digest(_STATE + prefix)
 
 
 def arrays(tokens: Tokens) -> tuple[Ids, Roles]:

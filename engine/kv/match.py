@@ -137,6 +137,7 @@ class Matcher:
     def __init__(self, tree: PageTree, disk: DiskTier | None, root: Key, layout: PageLayout, numerics: str) -> None:
         self._tree = tree
         self._disk = disk
+        self._find: Callable[[Key], DiskRecord | None] = disk.find if disk else lambda key: None
         self._root = root
         self._page_tokens = layout.page_tokens
         self._lookback, self._window_groups = layout.lookback, layout.window_groups
@@ -199,20 +200,18 @@ class Matcher:
         return source.without(self._window_groups) if isinstance(source, DiskRecord) else source
 
     def _full_pages(self, ids: Ids, roles: Roles, salts: Salts) -> tuple[Key, list[Source]]:
-        parent, pages = self._root, list[Source]()
+        parent, pages, find_bytes, find = self._root, list[Source](), self._tree.find_bytes, self._find
         for data in cut_bytes(ids, roles, self._page_tokens):
-            chain = salt_key(parent, salts[len(pages)]) if len(pages) in salts else parent
+            chain = salt_key(parent, salts[len(pages)]) if salts and len(pages) in salts else parent
             key = key_of(chain, data)
-            found = self._tree.find_bytes(key, data) or self._on_disk(key, parent)
+            found: Source | None = find_bytes(key, data)
             if found is None:
-                break
+                found = find(key)
+                if found is None or found.parent != parent or found.tail:
+                    break
             pages.append(found)
             parent = key
         return parent, pages
-
-    def _on_disk(self, key: Key, parent: Key) -> DiskRecord | None:
-        record = self._disk.find(key) if self._disk else None
-        return record if record is not None and record.parent == parent and not record.tail else None
 
     def _best_partial(
         self, parent: Key, chain: Key, ids: Ids, roles: Roles, start: int, own: Own | None

@@ -7,26 +7,23 @@ look-up wait.
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from engine.kv.disk import DiskRecord, Gone, Head, Location
+from engine.kv.disk import DiskRecord, Gone, Head
 from engine.kv.keys import Key
-from engine.kv.layout import PageLayout, kv_types_in
+from engine.kv.layout import kv_types_in
+from engine.store.following import Following, GroupCount
 from engine.store.pins import forget_pins, put_heads, set_pins
-from engine.store.record import Kind
 from engine.store.recovery import model_words
 from engine.store.rows import (
     HEAD_COLUMNS,
     NewRecord,
-    Row,
     add,
     drop_groups,
     forget_head,
@@ -42,41 +39,6 @@ from engine.store.rows import (
 from engine.store.schema import connect
 
 T = TypeVar("T")
-_COLUMNS = "key, parent, kind, start, tokens, numerics, segments.name, offset, length, payload, grp"
-_RECORD = (
-    f"SELECT {_COLUMNS} FROM records JOIN segments ON segments.id = segment WHERE model = ? AND key = ? AND kind < 2 "
-    "ORDER BY grp"
-)
-# Of a layout with one layer group: what is not known already, and no strings that can be shared: first touch of memory
-# is what a long prefix costs most.
-_FOLLOWING = (
-    "SELECT key, kind, start, tokens, numerics, segment, offset, length, payload FROM records WHERE +model = ? AND "
-    "seq >= (SELECT min(seq) FROM records WHERE model = ? AND key = ?) AND kind < 2 ORDER BY seq LIMIT ?"
-)
-_FOLLOWING_TOGETHER = (
-    f"SELECT {_COLUMNS} FROM records CROSS JOIN segments ON segments.id = segment WHERE +model = ? AND seq >= "
-    "(SELECT min(seq) FROM records WHERE model = ? AND key = ?) AND kind < 2 ORDER BY seq LIMIT ?"
-)
-# The same where the layer groups of a page may have been written at different times.
-_FOLLOWING_APART = (
-    f"SELECT {_COLUMNS} FROM records JOIN segments ON segments.id = segment WHERE model = ? AND key IN "
-    "(SELECT key FROM records WHERE grp = 0 AND kind < 2 AND seq >= (SELECT min(seq) FROM records WHERE model = ? AND "
-    "key = ?) ORDER BY seq LIMIT ?) ORDER BY key, grp"
-)
-_ROWS = 100  # each more that is not needed costs 3 us, each query 30
-
-
-@dataclass(frozen=True)
-class GroupCount:
-    """Layer groups of the layout, and how many of the first ones a page must have; a tail must have all."""
-
-    all: int
-    needed: int
-
-    @staticmethod
-    def of(layout: PageLayout) -> GroupCount:
-        """Where sliding windows are kept around anchors only, a page needs no more than the first group."""
-        return GroupCount(len(layout.groups), 1 if layout.lookback else len(layout.groups))
 
 
 class Index:
@@ -90,12 +52,12 @@ class Index:
         self._writer = connect(path)
         self._parents: dict[bytes, bytes] = {}  # of all keys; only bytes, so that 100,000 load in a tenth of a second
         self._records: dict[bytes, DiskRecord] = {}  # those that were asked for
-        self._names: dict[int, str] = {}  # of segments, by number
         self._heads: dict[str, Head] = {}
         self._version, self._last, self._removed = -1, 0, 0
         self._name, self._types, self.model_words = name, kv_types_in(layout), model_words(name, layout)
         with transaction(self._writer) as db:
             self.model = model_id(db, fingerprint, name, layout)
+        self._following = Following(self._reader, self.model, groups)
         self.refresh()
 
     def close(self) -> None:
@@ -110,47 +72,13 @@ class Index:
         record = self._records.get(key)
         if record is None and key in self._parents:
             with self._lock:  # until it is kept: older rows must not replace what a refresh takes over meanwhile
-                self._read_on(key)
+                self._following.read(key, self._parents, self._records)
                 record = self._records.get(key)
                 if record is None and key in self._parents:  # it may have been hidden while this waited
-                    record = self._record(self._reader.execute(_RECORD, (self.model, key)).fetchall())
+                    record = self._following.one(key)
                     if record is not None:
                         self._records[key] = record
         return record
-
-    def _read_on(self, key: Key) -> None:
-        """Reads the row and those written after it: a prefix was mostly written in order. The caller holds the lock."""
-        values = self.model, self.model, key, _ROWS
-        if self._groups.all == 1:
-            self._take_in(self._reader.execute(_FOLLOWING, values).fetchall())
-            return
-        query = _FOLLOWING_TOGETHER if self._groups.needed == self._groups.all else _FOLLOWING_APART
-        rows = self._reader.execute(query, values).fetchall()
-        for found, group in itertools.groupby(rows, key=lambda row: row[0]):
-            record = self._record(list(group))
-            if record is not None and found in self._parents and found not in self._records:
-                self._records[found] = record
-
-    def _take_in(self, rows: list[Row]) -> None:
-        parents, known, make, a_tail = self._parents, self._records, tuple.__new__, int(Kind.TAIL)
-        if any(row[5] not in self._names for row in rows):
-            self._names = dict(self._reader.execute("SELECT id, name FROM segments"))
-        for key, kind, start, tokens, numerics, segment, offset, length, payload in rows:
-            parent, name = parents.get(key), self._names.get(segment)
-            if parent is not None and name is not None and key not in known:
-                parts = (make(Location, (name, offset, length, payload)),)
-                label = sys.intern(numerics)
-                known[key] = make(DiskRecord, (key, parent, kind == a_tail, start, tokens, label, parts))
-
-    def _record(self, rows: list[Row]) -> DiskRecord | None:
-        """From the rows of a key's layer groups; None if one is missing that must be there."""
-        parts = {row[-1]: Location(*row[6:-1]) for row in rows}
-        tail = bool(rows) and rows[0][2] == Kind.TAIL
-        if any(group not in parts for group in range(self._groups.all if tail else self._groups.needed)):
-            return None
-        key, parent, _, start, tokens, numerics = rows[0][:6]
-        places = tuple(map(parts.get, range(self._groups.all)))
-        return DiskRecord(Key(key), Key(parent), tail, start, tokens, numerics, places)
 
     def parent(self, key: Key) -> Key | None:
         """The key before it, None if the key is not on disk."""

@@ -38,7 +38,8 @@ from engine.kv.layout import PageLayout  # noqa: E402
 from engine.kv.sequence import Sequence  # noqa: E402
 from engine.messages import Tokens  # noqa: E402
 from engine.store import KvStore  # noqa: E402
-from engine.store.index import GroupCount, Index  # noqa: E402
+from engine.store.following import GroupCount  # noqa: E402
+from engine.store.index import Index  # noqa: E402
 from engine.store.jobs import Job  # noqa: E402
 from engine.store.opening import INDEX_NAME, SEGMENTS_NAME  # noqa: E402
 from engine.store.record import Kind, RecordHeader  # noqa: E402

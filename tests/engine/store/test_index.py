@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from engine.collector import collector_at_rest
 from engine.kv.keys import Key
 from engine.store.opening import INDEX_NAME
 from engine.store.rows import move_record, transaction
@@ -71,3 +73,56 @@ def test_what_is_hidden_beside_a_look_up_does_not_come_back(tmp_path: Path) -> N
         hiding.join()
         assert index.find(key) is None
         assert index.parent(key) is None
+
+
+def test_rows_that_are_read_together_are_those_that_are_read_alone(tmp_path: Path) -> None:
+    """Pages and tails of two segments, under two labels, in turns: whichever is asked for first."""
+    for number in range(2):
+        with Opened(tmp_path) as opened:
+            for turn in range(1, 4):
+                text = tokens_of(range(1000 * number, 1000 * number + turn * (2 * PAGE + 3)))
+                opened.converse(f"c{number}", text).release()
+                opened.converse(f"twin{number}{turn}", text).release()  # keeps the tail
+            with closing(connect(tmp_path / INDEX_NAME)) as other:
+                other.execute("UPDATE records SET numerics = 'other' WHERE seq % 5 = 0")
+    with Opened(tmp_path) as opened:
+        index = opened.store._index
+        keys = [Key(found) for found in index._parents]
+        alone = {key: index._following.one(key) for key in keys}
+        assert len({record.place.segment for record in alone.values()}) == 2
+        assert {record.tail for record in alone.values()} == {True, False}
+        for first in (*keys, None):
+            index._records.clear()
+            if first:
+                index.find(first)
+            assert {key: index.find(key) for key in keys} == alone
+
+
+def test_a_long_prefix_is_read_a_hundred_rows_at_a_time(tmp_path: Path) -> None:
+    pages = 250
+    with Opened(tmp_path) as opened:
+        opened.converse("c", tokens_of(range(pages * PAGE))).release()
+    with Opened(tmp_path) as opened:
+        asked: list[str] = []
+        index = opened.store._index
+        index._reader.set_trace_callback(lambda text: asked.append(text) if "FROM records" in text else None)
+        assert opened.cache.match(tokens_of(range(pages * PAGE))).disk_tokens == pages * PAGE
+        assert len(asked) == 3
+        assert sum("numerics, segment" in text for text in asked) == 1  # the others ask for what differs alone
+
+
+def test_what_was_made_while_the_collector_rested_is_not_walked_through_at_once() -> None:
+    seen: list[str] = []
+    gc.collect()
+    try:
+        gc.callbacks.append(lambda phase, info: seen.append(phase))
+        with collector_at_rest():
+            kept = [(number,) for number in range(5000)]
+        more = [[] for _ in range(50)]
+    finally:
+        gc.callbacks.pop()
+    assert len(kept) + len(more) == 5050
+    assert not seen
+    assert gc.isenabled()
+    assert gc.is_tracked(kept)
+    assert gc.get_freeze_count() == 0
