@@ -17,6 +17,7 @@ CHAPTERS = frozenset(("chapters", "sections", "parts", "contents", "outline"))
 PAGES = frozenset(("page", "pages", "long"))
 ASKING = frozenset(("how", "many", "which", "what", "list", "show", "name", "number", "count"))
 _FILLER = """
+article brochure contract guide handbook manual paper presentation report text textbook thesis
 a all an and any are attached available been can conversation chat contain contained contains do does each every from
 give got had has have here i in is it its library loaded me much my of off on open please see shelf tell that the
 their them there these they this to uploaded us we with you your table

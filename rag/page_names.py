@@ -29,6 +29,7 @@ SPELLED = re.compile(
     rf"|\bpages?\s+from\s+(?:pages?\s+)?{_NOT_ME}(?P<from>{_NUMBER})\s*{_DASH}\s*(?:pages?\s+)?(?P<to>{_SURE})",
     re.IGNORECASE,
 )
+YEAR = re.compile(r"1[5-9]\d\d|20\d\d")  # "the pages from 1990 to 1995"
 SPAN = re.compile(
     rf"\b(?P<first>[ivxlcdm]+|\d+)\b(?:\s*{_DASH}\s*(?:pages?\s+)?(?P<last>[ivxlcdm]+|\d+)\b)?", re.IGNORECASE
 )
@@ -37,8 +38,9 @@ SPAN = re.compile(
 def named_pages(question: str, labels: Sequence[str]) -> list[range] | None:
     """The file pages (from 0) that a question names by their printed labels, as "page 35", "pages 10 to 20 and 35",
     "between page 10 and 20", in their order, with those that touch joined; a number that is no label counts as a file
-    page from 1. None where it names none, or one by a number that is not there."""
-    spans = [span for named in _named(question) for span in SPAN.finditer(named)]
+    page from 1. None where it names none, or one by a number that is not there; years name none, but where there are
+    so many pages."""
+    spans = [span for named in _named(question, labels) for span in SPAN.finditer(named)]
     found = [(span["first"], _range(span["first"], span["last"], labels)) for span in spans]
     ranges = [pages for _, pages in found if pages is not None]
     if not ranges or any(pages is None and first.isdigit() for first, pages in found):
@@ -54,10 +56,16 @@ def listed_pages(text: str, labels: Sequence[str]) -> list[range] | None:
     return None if None in ranges else _joined([one for one in ranges if one is not None])
 
 
-def _named(question: str) -> list[str]:
+def _named(question: str, labels: Sequence[str]) -> list[str]:
     """The words that name pages, ranges with a dash."""
-    dashed = SPELLED.sub(lambda m: "pages {}–{}".format(*(label for label in m.groups() if label)), question)
-    return [match[0] for match in PAGES.finditer(dashed)]
+
+    def dashed(match: re.Match[str]) -> str:
+        low, high = (label for label in match.groups() if label)
+        are_years = YEAR.fullmatch(low) and YEAR.fullmatch(high) and _range(low, high, labels) is None
+        behind = re.match(r"pages?\s+(?:from|between)\s+(?!page)", match[0], re.IGNORECASE)
+        return "" if behind and are_years else f"pages {low}–{high}"
+
+    return [match[0] for match in PAGES.finditer(SPELLED.sub(dashed, question))]
 
 
 def _joined(ranges: Sequence[range]) -> list[range]:
@@ -72,7 +80,7 @@ def _joined(ranges: Sequence[range]) -> list[range]:
 
 def missing_page(question: str, labels: Sequence[str]) -> str | None:
     """The first page that a question names by its number and that is not there; None: all are, or it names none."""
-    numbers = (number for named in _named(question) for number in re.findall(r"\d+", named))
+    numbers = (number for named in _named(question, labels) for number in re.findall(r"\d+", named))
     return next((number for number in numbers if _page(number, labels) is None), None)
 
 

@@ -23,7 +23,7 @@ from app.core.records import (
 )
 from engine.messages import TurnFinished
 from rag.coverage import Coverage, not_found_note, page_ranges, says_not_found
-from rag.reading_plan import wants_whole
+from rag.question_kinds import wants_whole
 from rag.sentences import sentences
 from rag.types import Citation, Document, DocumentId, Passage
 

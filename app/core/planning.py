@@ -23,7 +23,8 @@ from app.core.settings import Settings
 from app.core.survey_plan import PART_TOKENS
 from engine.messages import ConversationId, Tokens
 from rag.followup import complete
-from rag.reading_plan import compared, wants_whole
+from rag.question_kinds import wants_whole
+from rag.question_sides import compared
 from rag.types import DocumentId, Hit, Passage
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from app.core.scoping import Searched
 from app.core.segments import PromptFormat
 from app.core.survey_plan import SurveyPart, SurveyPlan, part_budget, passage_tokens
 from rag.coverage import page_ranges
+from rag.question_sides import compared
 from rag.quotes import telling_sentences
-from rag.reading_plan import compared
 from rag.types import Hit, Passage
 
 if TYPE_CHECKING:

@@ -16,7 +16,9 @@ from app.core.prompt import Addition, Composed, Context, compose
 from app.core.scoping import Searched
 from app.core.segments import PromptFormat
 from rag.context import reflowed
-from rag.reading_plan import Part, ReadingPlan, collects, counted, reading_plan, wants_summary
+from rag.question_kinds import wants_summary
+from rag.question_lists import collects, counted
+from rag.reading_plan import Part, ReadingPlan, reading_plan
 from rag.types import Passage
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from app.core.survey_notes import MORE, UNUSABLE, entries, says_nothing
 from app.core.survey_plan import SurveyPart, SurveyPlan
-from rag.reading_plan import collects, counted
+from rag.question_lists import collects, counted
 
 NOT_BORNE_OUT = "; these pages do not bear this out"
 TOGETHER_HEAD = "**All together**"

@@ -37,7 +37,7 @@ from engine.messages import (
     TurnId,
     scratch_state,
 )
-from rag.reading_plan import collects, counted
+from rag.question_lists import collects, counted
 from rag.types import Passage
 
 THINKING_TOKENS = 512  # room for what a reasoning model writes before its note

@@ -94,3 +94,32 @@ def test_a_number_after_the_page_is_not_a_page() -> None:
     assert missing_page("What do pages 2 and 30 say?", LABELS) == "30"
     assert missing_page("What stands between page 2 and 30?", LABELS) == "30"
     assert missing_page("On page 2, 3 and 30 days are named. Why?", LABELS) is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What happened on the lost pages from 1990 to 1995?",
+        "Who wrote the pages from 1990 to 1995?",
+        "the diary's pages between 1914 and 1918",
+        "Are there any pages from 1850 until 1900 left?",
+    ],
+)
+def test_years_are_no_pages_where_there_are_not_so_many(question: str) -> None:
+    assert (named_pages(question, LABELS), missing_page(question, LABELS)) == (None, None)
+    many = [str(number) for number in range(1, 2001)]
+    assert named_pages(question, many) is not None
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"),
+    [
+        ("What is said on pages 1990 to 1995?", "1990"),
+        ("between pages 1990 and 1995", "1990"),
+        ("the pages from page 1990 to 1995", "1990"),
+        ("the pages from 300 to 320", "300"),
+        ("the pages from 3 to 1995", "1995"),
+    ],
+)
+def test_what_can_only_be_pages_is_missed(question: str, missing: str) -> None:
+    assert missing_page(question, LABELS) == missing

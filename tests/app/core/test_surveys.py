@@ -23,7 +23,7 @@ from tests.app.core.test_turns import Desk
 from tests.rag.pdf_files import write_pdf
 
 pytestmark = pytest.mark.model
-QUESTION = "Which rules about time are there?"
+QUESTION = "What do the rules say about time?"
 LIST = "List all rules about time."
 COUNT = "How many rules about time are there?"
 PUT_TOGETHER = "All rules were put together."
