@@ -52,7 +52,7 @@ class SwitchFigures:
             of it that the question's own tokens take; return_ratio: of it to a prefill of everything.
         cold_restore_ms, cold_checked_ms, cold_first_token_ms: the same with nothing cached (cold_cached_share: what was
             all the same), the best of three; cold_read_mb_s: until all was read and verified; disk_mb_s: a stream.
-        bytes_written_ratio: of a turn, to its new KV and one tail record (the worst of several turns).
+        bytes_written_ratio: of a turn, to its new KV and the tail record of before (the worst of several turns).
         shared_ratio: bytes of a document's pages after ten conversations to those after one, on disk or in
             memory, whichever is larger.
         equal: all answers after a return are those of a run that never left.
@@ -211,26 +211,20 @@ def _switches(engine: BenchEngine, plan: Plan, history: Tokens) -> tuple[list[fl
 
 
 def _written_ratio(engine: BenchEngine, plan: Plan, store: Path, history: Tokens) -> float:
-    """The worst turn's bytes written to its allowance: the KV of its new tokens and one tail record."""
-    per_token = engine.loaded.kv_bytes_per_token
-    tail = engine.loaded.page_tokens * per_token
-    ratios = []
-    engine.flush()
-    before = _written(store)
-    for number in range(_TURNS):
-        done = engine.ask("main", history + plan.text(plan.question, 60 + number), ANSWER).finished
+    """The worst turn's bytes written to its allowance: the KV of its new tokens, and the unfinished end that stood
+    before it, which is written once more with what follows. The first turn is not counted: it leaves another end."""
+    ratios, before, tail = [], 0, 0
+    for number in range(_TURNS + 1):
+        question = plan.text(plan.question, 60 + number)
+        done = engine.ask("main", history + question, ANSWER).finished
         engine.flush()
-        after = _written(store)
-        new = len(done.generated) + plan.question
-        ratios.append((after - before) / (new * per_token + tail))
-        history = history + plan.text(plan.question, 60 + number) + done.generated
-        before = after
-    return max(ratios)
-
-
-def _written(store: Path) -> int:
-    with StoreTools(store) as tools:
-        return tools.stat().bytes_written
+        history = history + question + done.generated
+        new = (plan.question + len(done.generated)) * engine.loaded.kv_bytes_per_token
+        with StoreTools(store) as tools:
+            after = tools.stat().bytes_written
+            ratios.append((after - before) / (new + tail))
+            before, tail = after, sum(page.bytes for page in tools.show("main").pages if page.tail)
+    return max(ratios[1:])
 
 
 # --- sharing ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from rag.sizes import plural, size_text
 
 _APART = frozenset({"at", "operation", "conversation", "process", "level", "source"})
 _REUSE = frozenset({"tokens", "memory", "disk", "reason", "cut", "position", "expected", "found"})
-_SAVE = frozenset({"tokens", "bytes", "state_bytes"})
+_SAVE = frozenset({"tokens", "bytes", "state_bytes", "on_disk"})
 
 
 def log_words(entry: dict[str, Any]) -> str:
@@ -51,10 +51,11 @@ def _rest(entry: dict[str, Any]) -> str:
 
 
 def _save(entry: dict[str, Any]) -> list[str]:
-    """`bytes`: what was not written yet; the rest is, page by page, as soon as it is computed."""
+    """`bytes`: all that was written for it since the conversation was saved before, page by page and its end."""
     size = [size_text(entry["state_bytes"])] if "state_bytes" in entry else []
-    now = f"{size_text(entry.get('bytes', 0))} {'of it ' if size else ''}written now"
-    return [plural(entry.get("tokens", 0), "token"), *size, now, *_pairs(entry, _SAVE)]
+    new = f"{size_text(entry.get('bytes', 0))} {'of it ' if size else ''}new on disk"
+    kept = entry.get("on_disk", True)
+    return [plural(entry.get("tokens", 0), "token"), *size, new if kept else "not on disk", *_pairs(entry, _SAVE)]
 
 
 def _pairs(entry: dict[str, Any], apart: frozenset[str] = frozenset()) -> list[str]:

@@ -156,8 +156,8 @@ class KvCache:
         sequence.bytes_queued += queued
         kept = False if self.disk and self.disk.refused() else None
         self.log.add(
-            "info", "save", conversation=conversation, tokens=sequence.num_tokens, bytes=queued, on_disk=kept,
-            state_bytes=sequence.num_tokens * self.layout.bytes_per_token,
+            "info", "save", conversation=conversation, tokens=sequence.num_tokens, bytes=sequence.bytes_queued,
+            on_disk=kept, state_bytes=sequence.num_tokens * self.layout.bytes_per_token,
         )  # fmt: skip
         return queued
 

@@ -248,9 +248,12 @@ def test_a_full_conversation_lists_its_ways_and_takes_one(pagekeep, starter_mode
 def test_what_is_kept_is_told_in_words(pagekeep, book: Path, starter_model: Path) -> None:
     """`cache` with two conversations on one document: tables, where they part in words, pins, moves."""
     options = ("--model", starter_model, "--max-tokens", 4)
+    written = {}
     for name, question in (("one", "Which word is on page two?"), ("two", "What is this about?")):
-        done = pagekeep("ask", book, "-q", question, "--conversation", name, *options)
-        assert done.status == 0, done.err
+        written[name] = pagekeep("ask", book, "-q", question, "--conversation", name, *options, "--json").json
+    saved = [e for e in pagekeep("cache", "log", "--json").json["entries"] if e["operation"] == "save"]
+    assert [e["bytes"] for e in saved] == [done["bytes_written"] for done in written.values()]
+    assert saved[0]["bytes"] > 0.9 * saved[0]["state_bytes"], "all pages of the first, not its end alone"
     assert pagekeep("cache", "pin", "one").status == 0
     listed = pagekeep("cache", "ls").out.splitlines()
     assert listed[0].split()[:5] == ["conversation", "id", "what", "tokens", "on"]

@@ -247,7 +247,8 @@ def test_the_log_in_words() -> None:
     cut = log_words({**edited, "cut": 100, "position": 1100, "expected": 33, "found": 36})
     assert cut.endswith("read, 100 tokens read again: other tokens were kept here, from token 1,100 on")
     saved = {"operation": "save", "level": "info", "tokens": 1830, "state_bytes": 42_163_200, "bytes": 900_000}
-    assert log_words(saved) == "save      1,830 tokens, 42.2 MB, 900 kB of it written now"
+    assert log_words(saved) == "save      1,830 tokens, 42.2 MB, 900 kB of it new on disk"
+    assert log_words({**saved, "on_disk": False}) == "save      1,830 tokens, 42.2 MB, not on disk"
     assert log_words({"operation": "canary", "equal": False, "start": 64}) == "canary    not equal, start 64"
     told = {"operation": "notice", "level": "warn", "what": "Not saved.", "why": "The disk is full.", "next": ""}
     assert log_words(told) == "notice    Not saved. The disk is full."
