@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +14,12 @@ from engine.errors import ContextOverflow
 from engine.kv.cache import KvCache
 from engine.kv.disk import Gone
 from engine.kv.match import PrefixMatch
+from engine.kv.pool import KvMemoryFull
 from engine.kv.reasons import why_missing
 from engine.kv.shift import KeyRotation
 from engine.messages import Event, Removal, Tokens, TurnQueued, TurnRestored
 from engine.prefetch import Prefetch
+from engine.reuse_log import log_reuse
 from engine.timings import Rates, now_ms
 from engine.turn import Phase, Span, Turn, split_reused
 
@@ -72,9 +75,13 @@ class Admission:
         assert match is not None
         if not (restore.done() or (self._may_be_early(turn, alone) and restore.usable())):
             return
+        if turn.sequence is not None:
+            turn.sequence.release()
         turn.sequence = restore.begin()
         if restore.done():
             self._confirm(turn)
+            if restore.failed and self._begin_again(turn, restore.failed):
+                return
         else:
             self._early.append(turn)
         turn.clock.restore = now_ms() - turn.clock.submitted - turn.clock.queue
@@ -83,10 +90,25 @@ class Admission:
         turn.kv.anchors = (turn.request.shared_tokens, turn.request.history_tokens, match.parted)
         turn.approximate = turn.kv.approximate
         turn.found = [Span(0, turn.kv.num_tokens)]
-        self._account(turn, match, restore.failed, turn.kv.num_tokens)
-        self._both_ways.read_beyond(turn, match, restore.failed)
+        failed = restore.failed or turn.failed
+        self._account(turn, match, failed, turn.kv.num_tokens)
+        self._both_ways.read_beyond(turn, failed)
         self._log_settled(turn)
         turn.phase = Phase.PREFILL
+
+    def _begin_again(self, turn: Turn, failed: str) -> bool:
+        """A part of what was read is damaged. With sliding windows, of which those of an earlier place were not read,
+        as long as it comes to more."""
+        if turn.removing or not self._cache.layout.lookback:
+            return False
+        match = self._find(turn)
+        if match.tokens <= turn.kv.num_tokens:
+            return False
+        with suppress(KvMemoryFull):
+            turn.restore, turn.match = self._cache.begin_restore(match), match
+            turn.phase, turn.failed = Phase.RESTORING, failed
+            self._early = [other for other in self._early if other is not turn]
+        return turn.restore is not None
 
     def wait(self, turn: Turn, alone: bool, seconds: float) -> None:
         """Until the turn's restore lets it compute, or that long."""
@@ -114,8 +136,10 @@ class Admission:
             turn.phase = Phase.PREFILL
         left = turn.cut()
         if match is not None and left < turn.reused.total:  # what was lost is computed after all
-            self._account(turn, match, restore.failed if restore and not whole else "damaged", left)
-            self._both_ways.read_beyond(turn, match, restore.failed if restore else "")
+            failed = restore.failed if restore and not whole else "damaged"
+            self._account(turn, match, failed, left)
+            if whole or not self._begin_again(turn, failed):
+                self._both_ways.read_beyond(turn, failed if restore else "")
         self._log_settled(turn)
         return False
 
@@ -201,7 +225,7 @@ class Admission:
         A turn that sampled nothing moves no head; its sealed pages stay valid under their keys all the same.
         """
         self._cache.claims.release(turn.request.turn)
-        self._log(turn)
+        log_reuse(self._cache.log, turn)
         for restore in filter(None, (turn.restore, turn.behind)):
             restore.cancel()
         turn.restore = turn.behind = None
@@ -247,29 +271,7 @@ class Admission:
     def _log_settled(self, turn: Turn) -> None:
         """Once nothing is being checked, or read behind damage, any more."""
         if turn.restore is None and turn.behind is None:
-            self._log(turn)
-
-    def _log(self, turn: Turn) -> None:
-        """What came back, and what did not."""
-        if turn.logged:
-            return
-        turn.logged = True
-        difference = turn.difference()
-        self._cache.log.add(
-            "info",
-            "reuse",
-            conversation=turn.request.conversation,
-            tokens=len(turn.prompt),
-            cut=max(0, turn.request.history_tokens - turn.reused.total) or None,
-            memory=turn.reused.memory,
-            disk=turn.reused.disk,
-            bytes_read=turn.bytes_read or None,
-            milliseconds=turn.clock.restore,
-            reason=turn.reuse_ended(),
-            position=difference.position if difference else None,
-            expected=difference.expected if difference else None,
-            found=difference.found if difference else None,
-        )
+            log_reuse(self._cache.log, turn)
 
 
 def inserted(tokens: Tokens, removal: Removal) -> Tokens:

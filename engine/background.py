@@ -39,6 +39,7 @@ class Job:
     sequence: Sequence | None = None
     restore: Restore | None = None
     parted: int = 0  # where it leaves another document's prefix: the fixed header's end
+    meets: int = 0  # up to there a page or more is lost; what is behind is there. 0: none is
     reused: int = -1  # tokens that were there at the first look; -1: not looked yet
     computed: int = 0
     kept: int = -1  # tokens that a kill of this process does not lose; -1: not known yet
@@ -110,7 +111,10 @@ class DocumentReader:
         if sequence.num_tokens < job.total and not self._compute(job, sequence, slice_tokens):
             return True  # somebody waits
         self._look(job, sequence)
-        if sequence.num_tokens == job.total:
+        if job.meets and sequence.num_tokens >= job.meets:
+            sequence.release()
+            job.sequence = None  # what is behind comes back
+        elif sequence.num_tokens == job.total:
             self._finish(job)
         elif job.kept >= 0:
             self._tell(job, sequence.num_tokens if job.not_saved else job.kept)
@@ -126,22 +130,34 @@ class DocumentReader:
                     f"It has {job.total:,} tokens, the context {self._context:,}.",
                 )
             match = self._cache.match(job.request.tokens)
-            job.restore, job.parted = self._cache.begin_restore(match), match.parted
+            job.restore, job.parted = self._cache.begin_restore(match), match.parted or job.parted
         if not job.restore.done():
             return False
-        job.sequence, job.restore = job.restore.take(), None
+        job.sequence, failed, job.restore = job.restore.take(), job.restore.failed, None
+        if failed and self._more_is_there(job):
+            job.sequence.release()
+            job.sequence = None
+            return False
         job.sequence.anchors = (job.parted,)
-        if job.reused < 0:
-            job.reused = job.sequence.num_tokens
+        if job.reused < 0 or job.meets:
+            job.reused = max(0, job.reused) + job.sequence.num_tokens - job.meets
+        behind = self._cache.matcher.beyond(job.sequence.pages, job.request.tokens)
+        job.meets = behind[1] * job.sequence.page_tokens if behind else 0
         if not job.sequence.num_tokens:
             job.kept = max(job.kept, 0)
         self._hand(job, job.sequence.num_tokens)
         return True
 
+    def _more_is_there(self, job: Job) -> bool:
+        """With sliding windows, of which those of an earlier place were not read, as long as it comes to more."""
+        assert job.sequence is not None
+        windows = bool(self._cache.layout.lookback)
+        return windows and self._cache.match(job.request.tokens).tokens > job.sequence.num_tokens
+
     def _compute(self, job: Job, sequence: Sequence, slice_tokens: int) -> bool:
         """One step; False when it was stopped."""
         start = sequence.num_tokens
-        end = min(job.total, self._slice_end(start, slice_tokens))
+        end = min(job.meets or job.total, self._slice_end(start, slice_tokens))
         sequence.reserve(end - start)
         ids, roles = job.request.tokens.ids[start:end], job.request.tokens.roles[start:end]
         began = now_ms()
@@ -228,6 +244,7 @@ class DocumentReader:
         self._emit(DocumentStopped(job.request.document, job.request.label, done, job.total, why))
 
     def _let_go(self, job: Job) -> None:
+        job.meets = 0
         if job.restore is not None:
             job.restore.cancel()
             job.restore = None

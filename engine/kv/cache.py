@@ -46,7 +46,7 @@ class KvCache:
     Attributes:
         layout, fingerprint, numerics: of the model; root: parent key of first pages.
         pool, tree, hiddens, claims, sealing, shedding, losses: the parts; disk: the disk tier or None.
-        conversations: heads, durable ones included; log: what is done, for people.
+        matcher, conversations: what is there, and heads (durable ones included); log: what is done, for people.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class KvCache:
         self.hiddens = HiddenCache()
         self.claims = Claims()
         self.conversations = Conversations(self.tree, store, self.root)
-        self._matcher = Matcher(self.tree, store, self.root, layout, numerics)
+        self.matcher = Matcher(self.tree, store, self.root, layout, numerics)
         self._writing = WriteBehind(store, layout)
         self._abandoned: list[Restore] = []
         self.shedding = Shedding(self.pool, layout)
@@ -86,10 +86,10 @@ class KvCache:
         self.poll()
         own = None if conversation is None else Own(self.conversations, conversation, history)
         wanted = *arrays(tokens), salts_of(shifts, self.layout.page_tokens), own
-        found = self._matcher.match(*wanted)
+        found = self.matcher.match(*wanted)
         # Less than a page is not worth asking whether another process wrote something meanwhile.
         if len(tokens) - found.memory_tokens >= self.layout.page_tokens and self._refresh():
-            found = self._matcher.match(*wanted)
+            found = self.matcher.match(*wanted)
         if found.tokens < len(tokens) or not len(tokens):
             return found
         return replace(found, hidden=self.hiddens.get(found.end_key(self.root)))
@@ -99,7 +99,7 @@ class KvCache:
         may change the maps meanwhile; the answer is then one of a moment ago."""
         for _ in range(_PEEK_TRIES):
             try:
-                found = self._matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens))
+                found = self.matcher.match(*arrays(tokens), salts_of(shifts, self.layout.page_tokens))
             except RuntimeError:  # a map changed size while it was walked
                 continue
             return found.memory_tokens, found.disk_tokens
@@ -126,8 +126,6 @@ class KvCache:
         if self.disk and match.disk_tokens:
             self.disk.touch((match.partial.source if match.partial else match.pages[-1]).key)
         return Restore(self, match, front)
-
-    # --- single-flight ---
 
     def next_key(self, sequence: Sequence, tokens: Tokens) -> Key | None:
         """Key of the page the sequence computes next on its way through `tokens`; None if they do not fill it."""

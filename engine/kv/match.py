@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from engine.kv.conversations import Own
 from engine.kv.disk import DiskRecord, DiskTier, Gone
-from engine.kv.keys import Ids, Key, Roles, common_prefix, cut_bytes, key_of, page_key
+from engine.kv.keys import Ids, Key, Roles, arrays, common_prefix, cut_bytes, key_of, page_key
 from engine.kv.layout import PageLayout
-from engine.kv.shift import Salts, salt_key
+from engine.kv.shift import Salts, salt_key, salts_of
 from engine.kv.tree import Node, PageTree
 from engine.kv.windows import looked_back_on, usable_tokens
-from engine.messages import FirstDifference
+from engine.messages import FirstDifference, Shift, Tokens
 
 Source = Node | DiskRecord
 
@@ -166,6 +166,33 @@ class Matcher:
         )  # fmt: skip
         return self._continuable(match) if self._lookback else match
 
+    def beyond(
+        self, held: tuple[Node, ...], tokens: Tokens, shifts: tuple[Shift, ...] = ()
+    ) -> tuple[PrefixMatch, int] | None:
+        """What is there behind pages that are not, after those that are held; with the number of its first page. What
+        has to be computed before that stands in the match as records without parts. None: nothing that can be used."""
+        (ids, roles), salts = arrays(tokens), salts_of(shifts, self._page_tokens)
+        size, first, missing = self._page_tokens, 0, False
+        parent, pages = held[-1].key if held else self._root, list[Source](held)
+        for data in cut_bytes(ids[len(held) * size :], roles[len(held) * size :], size):
+            key = key_of(salt_key(parent, salts.get(len(pages), ())), data)
+            found = self._there(key, parent, data)
+            if found is None and first:
+                break
+            missing = missing or found is None
+            first = first or (len(pages) if missing and found else 0)
+            to_come = DiskRecord(key, parent, False, len(pages) * size, size, self._numerics, ())
+            pages.append(found if found and first else to_come)
+            parent = key
+        if not first:
+            return None
+        done = len(pages) * size
+        chain = salt_key(parent, salts.get(len(pages), ()))
+        partial, _ = self._best_partial(parent, chain, ids[done:], roles[done:], done, None)
+        match = PrefixMatch(ids, roles, tuple(pages), partial, "", size, self._numerics, salts=salts)
+        match = self._continuable(match) if self._lookback else match
+        return (match, first) if len(match.pages) > first else None
+
     def _continuable(self, match: PrefixMatch) -> PrefixMatch:
         """The part after which all layers hold what they look back on; what lies before is read without windows."""
         spans = [(self._page_tokens, self._whole(source)) for source in match.pages]
@@ -197,21 +224,27 @@ class Matcher:
         return record if record and record.whole and record.parent == node.parent_key else None
 
     def _without_windows(self, source: Source) -> Source:
-        return source.without(self._window_groups) if isinstance(source, DiskRecord) else source
+        return source.without(self._window_groups) if isinstance(source, DiskRecord) and source.parts else source
 
     def _full_pages(self, ids: Ids, roles: Roles, salts: Salts) -> tuple[Key, list[Source]]:
-        parent, pages, find_bytes, find = self._root, list[Source](), self._tree.find_bytes, self._find
+        parent, pages = self._root, list[Source]()
         for data in cut_bytes(ids, roles, self._page_tokens):
             chain = salt_key(parent, salts[len(pages)]) if salts and len(pages) in salts else parent
             key = key_of(chain, data)
-            found: Source | None = find_bytes(key, data)
+            found = self._there(key, parent, data)
             if found is None:
-                found = find(key)
-                if found is None or found.parent != parent or found.tail:
-                    break
+                break
             pages.append(found)
             parent = key
         return parent, pages
+
+    def _there(self, key: Key, parent: Key, data: bytes) -> Source | None:
+        """The page in memory or on disk."""
+        node = self._tree.find_bytes(key, data)
+        if node is not None:
+            return node
+        record = self._find(key)
+        return record if record is not None and record.parent == parent and not record.tail else None
 
     def _best_partial(
         self, parent: Key, chain: Key, ids: Ids, roles: Roles, start: int, own: Own | None

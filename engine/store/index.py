@@ -53,6 +53,7 @@ class Index:
         self._parents: dict[bytes, bytes] = {}  # of all keys; only bytes, so that 100,000 load in a tenth of a second
         self._records: dict[bytes, DiskRecord] = {}  # those that were asked for
         self._heads: dict[str, Head] = {}
+        self._hidden: dict[bytes, Gone] = {}  # until they come back
         self._version, self._last, self._removed = -1, 0, 0
         self._name, self._types, self.model_words = name, kv_types_in(layout), model_words(name, layout)
         with transaction(self._writer) as db:
@@ -104,6 +105,8 @@ class Index:
 
     def gone(self, key: Key) -> Gone | None:
         """What became of a record that was here."""
+        if (hidden := self._hidden.get(key)) and key not in self._parents:
+            return hidden
         with self._lock:
             query = "SELECT reason, at FROM gone WHERE model = ? AND key = ?"
             row = self._reader.execute(query, (self.model, key)).fetchone()
@@ -183,10 +186,11 @@ class Index:
             forget_head(db, self.model, conversation, delete)
             forget_pins(db, self._folder, conversation, [self.model])
 
-    def hide(self, key: Key) -> None:
+    def hide(self, key: Key, reason: str = "damaged") -> None:
         """The record counts as absent at once; `remove` makes that last."""
         with self._lock:  # a look-up on another thread would put it back
             self._drop(key)
+            self._hidden[key] = Gone(reason, time.time())
 
     def maintain(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Runs maintenance on the writing connection."""

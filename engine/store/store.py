@@ -239,7 +239,7 @@ class KvStore:
     def _quarantine(self, records: list[DiskRecord], reason: str) -> None:
         """On a reading thread: the records count as absent from now on; their bytes stay until they are collected."""
         for key in (keys := [record.key for record in records]):
-            self._index.hide(key)
+            self._index.hide(key, reason)
         self._writer.submit(Job(task=lambda: self._index.remove(keys, reason)))
         first, last = min(r.start for r in records), max(r.start + r.tokens for r in records) - 1
         told = {"start": first, "tokens": last + 1 - first, "bytes": sum(r.bytes for r in records), "reason": reason}
