@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.cli import cache_budget
 from app.cli.cache_names import Named, Names, names_of, nothing_kept
 from app.cli.cache_text import (
     Collected,
@@ -16,6 +17,7 @@ from app.cli.cache_text import (
     page_lines,
     pinned_lines,
     stat_lines,
+    unclaimed_lines,
     verify_lines,
     with_status,
 )
@@ -48,10 +50,12 @@ def run(options: Namespace, console: Console) -> int | None:
 
 
 def _ls(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:
-    found, names = tools.ls(), names_of(paths, tools)
+    found, besides, names = tools.ls(), tools.unclaimed(), names_of(paths, tools)
     named = [names.of(entry.conversation) for entry in found]
-    console.result({"conversations": [_entry_json(e, n) for e, n in zip(found, named, strict=True)]})
-    for line in conversation_lines(list(zip(found, named, strict=True))) or [nothing_kept(paths.kv)]:
+    kept = [_entry_json(e, n) for e, n in zip(found, named, strict=True)]
+    console.result({"conversations": kept, "unclaimed": [asdict(entry) for entry in besides]})
+    lines = [*conversation_lines(list(zip(found, named, strict=True))), *unclaimed_lines(besides)]
+    for line in lines or [nothing_kept(paths.kv)]:
         console.text(line)
 
 
@@ -205,6 +209,7 @@ def _pin(tools: StoreTools, paths: Paths, console: Console, options: Namespace) 
 
 
 ACTIONS = {
+    "budget": cache_budget.run,
     "ls": _ls,
     "rm": _rm,
     "show": _show,

@@ -13,6 +13,7 @@ from engine.store.account import ModelShare, StoreStat
 from engine.store.checking import Damage, Lost, VerifyReport
 from engine.store.inspect import PageEntry, StateDifference
 from engine.store.listing import ConversationEntry
+from engine.store.unclaimed import Unclaimed
 from rag.sizes import plural, size_text
 
 LONGEST_TITLE = 40
@@ -71,6 +72,20 @@ def conversation_lines(entries: Sequence[tuple[ConversationEntry, Named]]) -> li
         for e, named in entries
     ]
     return table([head, *rows], frozenset({3, 4, 5, 6})) if rows else []
+
+
+def unclaimed_lines(found: Sequence[Unclaimed]) -> list[str]:
+    """What is on disk of no conversation, and what becomes of it."""
+    lines = [
+        f"Of no conversation: {plural(e.tokens, 'token')} in {plural(e.pages, 'page')}, {size_text(e.bytes)}, of "
+        f"{e.model or e.fingerprint[:8]}, {e.kv_type or 'KV type not known yet'}."
+        for e in found
+    ]
+    why = (
+        "A prompt was cut off before its end, or edited or removed since. Asked again, it goes on from there; or else "
+        "this goes in its turn when the disk budget is used up."
+    )
+    return [*lines, why] if lines else []
 
 
 def stat_lines(stat: StoreStat, budget: int) -> list[str]:

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from app.cli.notices import of_command
 from app.core.errors import UserError
 
 REDRAW_S = 0.1
@@ -37,10 +38,11 @@ class Console:
 
     def error(self, error: UserError) -> None:
         self.clear()
+        told = {**error.to_json(), "next": of_command(error.next)}
         if self.as_json:
-            self.result({"error": error.to_json()})
+            self.result({"error": told})
         else:
-            self.err.write("\n".join(part for part in (error.what, error.why, error.next) if part) + "\n")
+            self.err.write("\n".join(part for part in (error.what, error.why, told["next"]) if part) + "\n")
 
     def note(self, text: str) -> None:
         self.clear()

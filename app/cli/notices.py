@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-_STAYS = "They go on from memory; saving is tried again."  # engine.store.refusals
-_ENDS = "What is not saved is read again in the next command."
+_WORDS = {
+    # engine.store.refusals
+    "They go on from memory; saving is tried again.": "What is not saved is read again in the next command.",
+    "raise the disk budget": "raise the disk budget (pagekeep cache budget --disk SIZE)",
+    "the memory budget in the preferences": "the memory budget (pagekeep cache budget --ram SIZE)",
+}
 
 
 def of_command(step: str) -> str:
-    """What to do next, without the memory that ends with the command."""
-    return step.replace(_STAYS, _ENDS)
+    """What to do next, without the memory that ends with the command, and with commands for what the window has."""
+    for said, meant in _WORDS.items():
+        step = step.replace(said, meant)
+    return step

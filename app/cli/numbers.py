@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable
+
+_UNITS = {"m": 10**6, "g": 10**9, "t": 10**12, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?([mgt]i?)b?", re.IGNORECASE)
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -36,6 +40,21 @@ def number(least: float, most: float = math.inf) -> Callable[[str], float]:
             upper = "" if most == math.inf else f" and at most {most:g}"
             raise argparse.ArgumentTypeError(f"must be at least {least:g}{upper}, not {text}")
         return value
+
+    return parse
+
+
+def size(least: float, most: float) -> Callable[[str], int]:
+    """A parser of sizes with a unit (4G, 500 MB, 512MiB) to bytes, of at least `least` and at most `most` GB."""
+
+    def parse(text: str) -> int:
+        found = _SIZE.fullmatch(text.strip())
+        if found is None:
+            raise argparse.ArgumentTypeError(f"'{text}' is no size; write 4G or 500M")
+        value = float(found[1]) * _UNITS[found[2].lower()]
+        if not least * 1e9 <= value <= most * 1e9:
+            raise argparse.ArgumentTypeError(f"must be at least {least:g}G and at most {most:g}G, not {text}")
+        return round(value)
 
     return parse
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from app.cli.arguments import COUNT, POSITIVE, Parser, add_engine_options, add_model_options, command, given, group
-from app.cli.numbers import number
+from app.cli.numbers import number, size
 from app.cli.parser_models import add_bench, add_model
 
 if TYPE_CHECKING:
@@ -190,5 +190,8 @@ def _add_cache(commands: Commands) -> None:
     pin.add_argument("conversation", metavar="NAME")
     pin.add_argument("--off", action="store_true", help="let them be evicted again")
     command(actions, "stat", "Sizes of the store")
+    budget = command(actions, "budget", "Show or set how much memory and disk state may take")
+    budget.add_argument("--ram", type=size(0.1, 4096), metavar="SIZE", help="memory, as 4G or 500M; the model on top")
+    budget.add_argument("--disk", type=size(0.1, 65536), metavar="SIZE", help="disk, as 50G")
     command(actions, "verify", "Check every page of the store")
     command(actions, "gc", "Remove what nobody needs")

@@ -26,6 +26,7 @@ from engine.store.recovery import Recovered, is_damage, say_forgotten
 from engine.store.rows import forget_head, remove_records, transaction
 from engine.store.schema import cannot_open, connect, connect_read_only
 from engine.store.transfer import Transferred, export_state, import_state
+from engine.store.unclaimed import Unclaimed, unclaimed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,6 +106,11 @@ class StoreTools:
     def ls(self) -> list[ConversationEntry]:
         """All conversations, last saved first."""
         return conversations(self._db, self._segments)
+
+    @_healing
+    def unclaimed(self) -> list[Unclaimed]:
+        """What is on disk of no conversation's state, model by model."""
+        return unclaimed(self._db)
 
     @_healing
     def stat(self) -> StoreStat:

@@ -150,6 +150,11 @@ def test_killed_while_answering_keeps_the_answer_and_goes_on(pagekeep, book: Pat
     assert answer.state == "partial"
     assert len(answer.tokens) >= 5
     before = len(history(stored(pagekeep, "c")))
+    (left,) = pagekeep("cache", "ls", "--json").json["unclaimed"]
+    assert left["tokens"] >= 128, "its sealed pages, though its end was never saved"
+    listed = pagekeep("cache", "ls").out
+    assert f"Of no conversation: {left['tokens']:,} tokens in " in listed
+    assert "Nothing is kept" not in listed
     done = pagekeep("ask", "-q", SECOND, *common, "--max-tokens", 4, "--json").json
     assert done["tokens"]["prompt"] == before + GLUE_AFTER_CUT + SECOND_TOKENS + ANSWER_OPEN
     assert done["tokens"]["reused"]["disk"] > 0, "sealed pages were written while it answered"

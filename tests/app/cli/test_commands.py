@@ -150,7 +150,7 @@ def test_the_log_holds_no_text(pagekeep) -> None:
 
 
 def test_an_empty_cache_can_be_looked_at(pagekeep) -> None:
-    assert pagekeep("cache", "ls", "--json").json == {"conversations": []}
+    assert pagekeep("cache", "ls", "--json").json == {"conversations": [], "unclaimed": []}
     assert pagekeep("cache", "verify", "--json").json == {
         "records": 0, "bytes": 0, "damaged": [], "lost_records": 0, "lost": [],
     }
@@ -181,3 +181,18 @@ def test_benches_of_several_conversations_and_of_an_absent_peer(pagekeep) -> Non
     assert [row["prefix_hits"] for row in found["rows"]] == [1, 2]
     refused = pagekeep("bench", "compare", model, "--peer", "xllamacpp", "--prompt", "8", "--rounds", "1", *common)
     assert "--peer-python" in refused.error["next"]
+
+
+def test_budgets_are_shown_and_set_and_kept(pagekeep) -> None:
+    first = pagekeep("cache", "budget", "--json").json
+    assert (first["ram_budget_bytes"], first["disk_budget_bytes"]) == (2 * 10**9, 20 * 10**9)
+    changed = pagekeep("cache", "budget", "--ram", "4G", "--json").json
+    assert (changed["ram_budget_bytes"], changed["disk_budget_bytes"]) == (4 * 10**9, 20 * 10**9)
+    said = pagekeep("cache", "budget", "--disk", "50GB").out
+    assert "4.00 GB" in said
+    assert "50.0 GB" in said
+    assert "next start of the window" in said
+    assert "next start" not in pagekeep("cache", "budget").out, "nothing was changed"
+    assert pagekeep("cache", "stat", "--json").json["budget_bytes"] == 50 * 10**9
+    told = pagekeep("cache", "budget", "--ram", "4", "--json").error
+    assert "'4' is no size; write 4G or 500M" in told["why"]

@@ -11,6 +11,7 @@ import pytest
 from app.cli.console import Console
 from app.cli.notices import of_command
 from app.cli.session import open_session
+from app.core.errors import UserError
 from app.core.paths import Paths
 from engine.kv.disk import Notice
 from engine.store.refusals import OverBudget, Refusals
@@ -34,3 +35,11 @@ def test_nothing_goes_on_from_the_memory_of_a_command(
         session.notice(notice.what, notice.why, notice.next)
     assert shown in err.getvalue()
     assert [one.next for one in session.notices] == [shown]
+
+
+def test_what_the_window_has_in_preferences_is_named_as_a_command() -> None:
+    told = of_command("Raise the memory budget in the preferences, or choose a smaller KV type or model.")
+    assert told == "Raise the memory budget (pagekeep cache budget --ram SIZE), or choose a smaller KV type or model."
+    out = io.StringIO()
+    Console(as_json=True, out=out).error(UserError("No.", "Full.", "Unpin some, or raise the disk budget."))
+    assert "raise the disk budget (pagekeep cache budget --disk SIZE)." in out.getvalue()
