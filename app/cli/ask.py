@@ -19,7 +19,7 @@ from app.cli.ways import way_out
 from app.core.borne_out import not_borne_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
-from app.core.explain import explain_lines, spans_json, tokens_json
+from app.core.explain import explain_lines, operations_of, spans_json, tokens_json
 from app.core.lookups import Lookup, PagesRead
 from app.core.memory_account import MemoryAccount
 from app.core.records import Conversation, Message, Mode, StoredCitation, TurnReport
@@ -248,6 +248,7 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "bytes_read": turn.bytes_read if turn else None,
         "bytes_written": turn.bytes_written if turn else None,
         "recomputed": spans_json(turn) if turn else None,
+        "operations": [asdict(one) for one in operations_of(turn)] if turn else None,
         "difference": asdict(turn.difference) if turn and turn.difference else None,
         "approximate": turn.approximate if turn else None,
         "conversation": {"id": conversation.id, "title": conversation.title},

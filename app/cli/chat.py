@@ -65,7 +65,8 @@ def _fork(session: Session, console: Console, options: Namespace) -> None:
     fork = session.workspace.chats.fork(source.id, options.name or "", last)
     spent = (time.perf_counter() - began) * 1e3
     again, seconds = session.workspace.revisions.unread(fork.id) if looks else (None, None)
-    console.result({"id": fork.id, "title": fork.title, "again": again, "seconds": seconds})
+    told = {"id": fork.id, "title": fork.title, "again": again, "seconds": seconds, "milliseconds": spent}
+    console.result(told)
     console.text(f"“{fork.title}” shares the state up to there ({spent:,.1f} ms){_unread_words(again, seconds)}")
 
 
@@ -108,20 +109,21 @@ def _remove(session: Session, console: Console, options: Namespace) -> None:
 
 def _undo(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
-    gone = session.workspace.revisions.undo_last(conversation.id)
-    _told_swap(console, conversation, gone, "What was removed or replaced last is there again.", "redo")
+    began, gone = time.perf_counter(), session.workspace.revisions.undo_last(conversation.id)
+    _told_swap(console, conversation, gone, began, "What was removed or replaced last is there again.", "redo")
 
 
 def _redo(session: Session, console: Console, options: Namespace) -> None:
     conversation = _named(session, options.conversation)
-    gone = session.workspace.revisions.redo_last(conversation.id)
-    _told_swap(console, conversation, gone, "The last undo is undone.", "undo")
+    began, gone = time.perf_counter(), session.workspace.revisions.redo_last(conversation.id)
+    _told_swap(console, conversation, gone, began, "The last undo is undone.", "undo")
 
 
-def _told_swap(console: Console, conversation: Conversation, gone: int, what: str, back: str) -> None:
+def _told_swap(console: Console, conversation: Conversation, gone: int, began: float, what: str, back: str) -> None:
     """`gone`: messages that were put aside; `back`: the command that takes this back."""
-    console.result({"conversation": conversation.id, "set_aside": gone})
-    console.text(what)
+    spent = (time.perf_counter() - began) * 1e3
+    console.result({"conversation": conversation.id, "set_aside": gone, "milliseconds": spent})
+    console.text(f"{what} ({spent:,.1f} ms)")
     if gone:
         console.text(f"{put_aside_words(gone)} for it.")
     console.text(f"Back again: pagekeep chat {back} '{conversation.title}'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from app.core.kept import forget_kept
 from app.core.lookups import Scope
 from app.core.records import Conversation, MessageId, Mode
 from app.core.revisions import Revisions
+from app.core.spans import Operation
 from app.core.steady import check_steady
 from app.core.turns import Turns
 from engine.messages import ConversationId, ForkState
@@ -102,7 +104,9 @@ class Chats:
         conversation has that title."""
         if last is not None:
             return self._changed(self._revisions.fork_at(conversation, last, title))
-        copy = self._store().fork(conversation, title)
+        began, store = time.perf_counter(), self._store()
+        copy = store.fork(conversation, title)
+        store.operations.note(copy.id, Operation("fork", (time.perf_counter() - began) * 1e3))
         if self._host.started:
             self._host.client.send(ForkState(conversation, copy.id))
         return self._changed(copy)

@@ -21,6 +21,7 @@ from app.core.dates import DateStore
 from app.core.errors import UserError
 from app.core.lookups import Lookup, Scope
 from app.core.naming import check_free, conversation_called, fork_title
+from app.core.operations import OperationStore
 from app.core.records import (
     Conversation,
     Message,
@@ -54,7 +55,7 @@ class ConversationStore:
 
     Attributes:
         cuts: what leaves the context or the conversation, and how it comes back.
-        dates: what templates show as today's date.
+        dates: what templates show as today's date; operations: changes of a history that no turn has told of yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,12 +64,12 @@ class ConversationStore:
         self.surveys = SurveyStore(self._database)
         self.cuts = CutStore(self._database)
         self.dates = DateStore(self._database)
+        self.operations = OperationStore(self._database)
 
     def close(self) -> None:
         self._database.close()
 
     def changes_elsewhere(self) -> int:
-        """A number that is another one after another process has changed something."""
         return self._database.changes_elsewhere()
 
     def transaction(self) -> AbstractContextManager[object]:
@@ -136,7 +137,6 @@ class ConversationStore:
         return self._change(conversation, instructions=instructions.strip())
 
     def set_scope(self, conversation: ConversationId, scope: Scope | None) -> Conversation:
-        """None: all documents again."""
         return self._change(conversation, scope=scope_text(scope))
 
     def set_draft(self, conversation: ConversationId, draft: str) -> Conversation:

@@ -8,8 +8,9 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from app.core.records import Difference, Message, TokenReport, TurnReport
-from app.core.spans import ComputedSpan
+from app.core.spans import ComputedSpan, Operation
 from engine.messages import ComputedRange, FirstDifference
+from rag.sizes import plural
 
 TURNS_REMOVED = "turns removed"
 
@@ -111,9 +112,39 @@ def explain_lines(report: TurnReport) -> list[str]:
         lines.append(difference_line(report.difference))
     if report.approximate:
         lines.append("Approximate: part of the state was moved up instead of being computed again.")
-    if report.timings_ms.remove > 0:
-        lines.append(f"Removing took {report.timings_ms.remove:.1f} ms.")
+    if operations := operation_words(report):
+        lines.append(f"Operations: {operations}.")
     return lines
+
+
+_DONE = {
+    "trim": "trimmed", "take_out": "took out", "fork": "forked", "edit": "edited", "undo": "undone", "redo": "redone",
+    "move_up": "moved up", "recompute": "recomputed",
+}  # fmt: skip
+
+
+def operations_of(report: TurnReport) -> tuple[Operation, ...]:
+    """What was done to the history before the turn, what of its state was moved in it, and what was read again for it:
+    each with its own time."""
+    again = sum(span.stop - span.start for span in report.recomputed())
+    computed = sum(part.tokens for part in report.tokens.computed)
+    times, done = report.timings_ms, list(report.operations)
+    if times.remove > 0:
+        done.append(Operation("move_up", times.remove))
+    if again:
+        done.append(Operation("recompute", times.prefill * again / computed, again))
+    return tuple(done)
+
+
+def operation_words(report: TurnReport) -> str:
+    """`took out 80 tokens 0.6 ms, moved up 0.4 ms, recomputed 812 tokens 1.2 s`; empty where the prompt only grew."""
+    return ", ".join(_operation(one) for one in operations_of(report))
+
+
+def _operation(one: Operation) -> str:
+    tokens = f" {plural(one.tokens, 'token')}" if one.tokens is not None else ""
+    took = f"{one.milliseconds:.1f} ms" if one.milliseconds < 999.5 else f"{one.milliseconds / 1e3:,.1f} s"
+    return f"{_DONE.get(one.name, one.name)}{tokens} {took}"
 
 
 def difference_line(found: Difference) -> str:

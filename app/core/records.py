@@ -12,7 +12,7 @@ from datetime import date as Date
 from typing import TYPE_CHECKING, Any, Literal, NewType
 
 from app.core.lookups import Lookup, PagesRead, Scope, StoredRange
-from app.core.spans import NEW_WORK, ComputedSpan, placed
+from app.core.spans import NEW_WORK, ComputedSpan, Operation, placed
 from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ class TurnReport:
     `coverage`: for the reader, when the answer may miss something: how much of the documents it rests on; `unread`:
     readable pages that the model never had before it; `read`: those it had, where `coverage` says something.
     `difference`: where reuse ended early; `approximate`: the state holds tokens that were moved after a removal.
-    `gaps`: [start, stop) of the prompt, where what was computed lies; (): behind all that was reused.
+    `gaps`: [start, stop) of the prompt, where what was computed lies; (): behind all that was reused. `operations`:
+    what was done to the history since the turn before.
     """
 
     tokens: TokenReport
@@ -168,6 +169,7 @@ class TurnReport:
     difference: Difference | None = None
     approximate: bool = False
     gaps: tuple[tuple[int, int], ...] = ()
+    operations: tuple[Operation, ...] = ()
 
     def recomputed(self) -> tuple[ComputedSpan, ...]:
         """What was read again although an earlier turn had read it."""
@@ -187,6 +189,7 @@ class TurnReport:
             "read": tuple(PagesRead.from_json(one) for one in data.get("read", ())),
             "difference": Difference(**data["difference"]) if data.get("difference") else None,
             "gaps": tuple((start, stop) for start, stop in data.get("gaps", ())),
+            "operations": tuple(Operation(**one) for one in data.get("operations", ())),
         }
         return TurnReport(**{**data, **parts})
 

@@ -6,20 +6,30 @@ it is done in one transaction with the question. A process that is killed leaves
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from app.core.conversations import ConversationStore
 from app.core.cuts import Cut, CutId
 from app.core.records import MessageId
+from app.core.spans import Operation
 from engine.messages import ConversationId
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """What was done: when messages went aside, which turns left the context; None: none did."""
+    """What was done in `milliseconds`: when messages went aside, which turns left the context; None: none did."""
 
     moment: float | None = None
     cut: CutId | None = None
+    milliseconds: float = 0.0
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """To be told with the turn."""
+        if self.moment is None and self.cut is None:
+            return ()
+        return (Operation("take_out" if self.moment is None else "edit", self.milliseconds),)
 
 
 @dataclass(frozen=True)
@@ -34,13 +44,13 @@ class Replacement:
 
     def apply(self, store: ConversationStore, conversation: ConversationId, page_tokens: int) -> Replaced:
         """One transaction. Raises UserError where the turns are not in the context."""
-        moment = cut = None
+        moment, cut, began = None, None, time.perf_counter()
         with store.transaction():
             if self.gone:
                 moment = store.cuts.set_aside(conversation, self.gone, self.kept, page_tokens)
             if self.cut is not None:
                 cut = store.cuts.apply(conversation, self.cut, page_tokens, moment)
-        return Replaced(moment, cut)
+        return Replaced(moment, cut, (time.perf_counter() - began) * 1e3)
 
 
 NOTHING_GOES = Replacement()

@@ -19,6 +19,7 @@ from app.core.gate import ModelGate
 from app.core.prompt import history
 from app.core.records import Conversation, Message, MessageId
 from app.core.revision_log import Note
+from app.core.spans import Operation
 from engine.messages import ConversationId, TurnId
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Revisions:
         kept = len(history(m for m in store.messages(copy.id) if m.in_context))
         identity, computed = store.computed(copy.id)
         store.set_computed(copy.id, identity, min(computed, kept))
-        self._log("fork", copy.id, source=conversation, tokens=kept, milliseconds=_since(began))
+        self._note("fork", copy.id, began, kept, source=conversation)
         return copy
 
     def unread(self, conversation: ConversationId) -> tuple[int, float | None]:
@@ -98,28 +99,30 @@ class Revisions:
     def bring_back(self, revised: Revised) -> None:
         """Undoes `trim` or `remove_turn`; what was asked since a trim goes aside for it."""
         with self._at_rest(revised.conversation):
+            began = time.perf_counter()
             if revised.aside is not None:
                 self._store().cuts.take_back_aside(revised.conversation, revised.aside, self._page_tokens())
             if revised.cut is not None:
                 self._store().cuts.take_back_cut(revised.cut)
-        self._log("undo", revised.conversation)
+        self._note("undo", revised.conversation, began)
 
     def bring_back_turns(self, conversation: ConversationId, message: MessageId | None = None) -> None:
         """The turns that left the context together with that message are in it again; None: those that left last.
         Raises UserError where later changes rest on their removal."""
         with self._at_rest(conversation):
-            cut = self._store().cuts.holding(conversation, message)
+            began, cut = time.perf_counter(), self._store().cuts.holding(conversation, message)
             if cut is None:
                 raise UserError("The turn is in the context.", "It has come back already.", "Nothing has to be done.")
             self._store().cuts.take_back_cut(cut)
-        self._log("undo", conversation)
+        self._note("undo", conversation, began)
 
     def undo_last(self, conversation: ConversationId) -> int:
         """Takes back the last removal, edit or other answer. What was asked in its place goes aside, `redo_last` brings
         it back; returns how many messages that are."""
         with self._at_rest(conversation):
+            began = time.perf_counter()
             gone = self._store().cuts.take_back_last(conversation, self._page_tokens())
-        self._log("undo", conversation, set_aside=gone or None)
+        self._note("undo", conversation, began, set_aside=gone or None)
         return gone
 
     def redo_last(self, conversation: ConversationId) -> int:
@@ -127,8 +130,9 @@ class Revisions:
         changed since; returns how many messages go aside for it."""
         with self._at_rest(conversation):
             movable = self._has_model() and not self._engine().shift_refused()
+            began = time.perf_counter()
             gone = self._store().cuts.redo(conversation, self._page_tokens(), movable)
-        self._log("redo", conversation, set_aside=gone or None)
+        self._note("redo", conversation, began, set_aside=gone or None)
         return gone
 
     def remove_turn(self, conversation: ConversationId, message: MessageId, way: HowMoved = "recompute") -> Revised:
@@ -156,11 +160,18 @@ class Revisions:
         return self._noted("take_out", replace(done, milliseconds=spent), way)
 
     # --- within -------------------------------------------------------------------------------------
-    def _noted(self, operation: str, done: Revised, way: str | None = None) -> Revised:
-        spent = done.milliseconds or None
-        self._log(
-            operation, done.conversation, messages=done.messages, tokens=done.tokens, way=way, milliseconds=spent
-        )
+    def _note(
+        self, name: str, conversation: ConversationId, began: float, tokens: int | None = None, **fields: object
+    ) -> None:
+        """In the log, and for the next turn."""
+        spent = _since(began)
+        self._store().operations.note(conversation, Operation(name, spent, tokens))
+        self._log(name, conversation, tokens=tokens, milliseconds=spent, **fields)
+
+    def _noted(self, name: str, done: Revised, way: str | None = None) -> Revised:
+        tokens, spent = done.tokens, done.milliseconds
+        self._store().operations.note(done.conversation, Operation(name, spent, tokens))
+        self._log(name, done.conversation, messages=done.messages, tokens=tokens, way=way, milliseconds=spent or None)
         return done
 
     def _remove_last(self, conversation: ConversationId, messages: Sequence[Message], question: Message) -> Revised:

@@ -134,4 +134,18 @@ def _undone(db: sqlite_utils.Database) -> None:
     db.execute(_UNDONE)
 
 
-MIGRATIONS = (_conversations, _search, _context, _lookups, _dates, _before, _undone)
+# Changes of a history that the next turn tells of (see operations.py).
+_OPERATIONS = """
+CREATE TABLE operations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation TEXT NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+    name TEXT NOT NULL, milliseconds REAL NOT NULL, tokens INTEGER
+)
+"""
+
+
+def _operations(db: sqlite_utils.Database) -> None:
+    db.execute(_OPERATIONS)
+
+
+MIGRATIONS = (_conversations, _search, _context, _lookups, _dates, _before, _undone, _operations)

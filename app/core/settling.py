@@ -41,7 +41,11 @@ def settled(
         report = replace(report, finish_reason="repetition")
     elif finished.reason == "stop" and not answer.text.strip():
         report = replace(report, finish_reason="empty")
-    return services.store().finish_answer(answer, citations, report)
+    store = services.store()
+    with store.transaction():
+        before = store.operations.take(answer.conversation)
+        report = replace(report, operations=(*before, *request.operations))
+        return store.finish_answer(answer, citations, report)
 
 
 def _searched(services: TurnServices, request: Request) -> tuple[list[Document], Mapping[DocumentId, Sequence[int]]]:

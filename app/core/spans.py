@@ -33,3 +33,13 @@ def placed(parts: Iterable[ComputedRange], gaps: Sequence[tuple[int, int]]) -> I
             left -= stop - start
             if stop < end:
                 free.append((stop, end))
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A change of the history that a turn followed: `trim`, `take_out`, `fork`, `edit`, `undo`, `redo`. `tokens`: that
+    it was about, None where that was not counted; `milliseconds`: it took by itself, apart from what is read again."""
+
+    name: str
+    milliseconds: float
+    tokens: int | None = None

@@ -18,6 +18,7 @@ from app.core.planning import Planner
 from app.core.plans import Plan, Situation
 from app.core.records import Message, UsedMode
 from app.core.settings import Settings
+from app.core.spans import Operation
 from engine.messages import ConversationId, LastTurn, Tokens, TurnId
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ class RunningTurn:
 
 @dataclass(frozen=True)
 class Request:
-    """An answer to be computed: `messages` are the conversation up to the answer, `prompt` their ids."""
+    """An answer to be computed: `messages` are the conversation up to the answer, `prompt` their ids. `operations`:
+    what the question itself did to the history."""
 
     model: ReadyModel
     messages: tuple[Message, ...]
@@ -102,3 +104,4 @@ class Request:
     retrieve_ms: float = 0.0
     computed: int = 0
     last_turn: LastTurn = field(default_factory=LastTurn)
+    operations: tuple[Operation, ...] = ()

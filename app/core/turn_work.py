@@ -110,7 +110,8 @@ class TurnWork:
             user = self._store_question(job, question, look)
             answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         messages, had = (*look.situation.messages, user), (max(computed, change.earlier), look.situation.last_turn)
-        request = Request(look.model, messages, answer, plan.tokens, plan.mode, 0, plan.retrieve_ms, *had)
+        ready = answer, plan.tokens, plan.mode, 0, plan.retrieve_ms
+        request = Request(look.model, messages, *ready, *had, done.operations)
         with self._back_on_failure(job, look.model, done.moment):
             ended = self._answer(job, request)
             if failure := _failed_at_once(ended):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from app.chat.words import speed_words
-from app.core.explain import reason_words
+from app.core.explain import operation_words, reason_words
 from app.core.records import Message, TurnReport
 from app.widgets.bars import Part
 from app.widgets.format import count, duration, plural, rate
@@ -91,21 +91,8 @@ def draft_words(report: TurnReport) -> str:
 
 
 def operations(report: TurnReport) -> str:
-    """`removed 0.4 ms, recomputed 812 tokens 1.2 s`; empty where the prompt only grew."""
-    parts = [f"removed {small(report.timings_ms.remove)}"] if report.timings_ms.remove > 0 else []
-    again = sum(span.stop - span.start for span in report.recomputed())
-    if again:
-        computed = sum(part.tokens for part in report.tokens.computed)
-        seconds = report.timings_ms.prefill * again / computed / 1000
-        parts.append(f"recomputed {plural(again, 'token')} {duration(seconds)}")
-    if report.approximate:
-        parts.append("approximate")
-    return ", ".join(parts)
-
-
-def small(milliseconds: float) -> str:
-    """Operations take parts of a millisecond."""
-    return f"{milliseconds:.1f} ms" if milliseconds < 10 else duration(milliseconds / 1000)
+    """`took out 80 tokens 0.6 ms, recomputed 812 tokens 1.2 s`; empty where the prompt only grew."""
+    return ", ".join(filter(None, (operation_words(report), "approximate" if report.approximate else "")))
 
 
 def difference_words(report: TurnReport) -> str:

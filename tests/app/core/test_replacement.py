@@ -15,6 +15,7 @@ from app.core.planning import Planner
 from app.core.plans import Plan
 from app.core.records import Conversation
 from app.core.replacement import Replacement
+from app.core.spans import Operation
 from engine.messages import Tokens
 from tests.app.core.test_turns import Desk
 
@@ -93,6 +94,21 @@ def test_an_edit_leaves_the_draft_as_it_is(desk: Desk, asked: Conversation, endi
     desk.turns.edit(asked.id, desk.store.messages(asked.id)[2].id, "And which size?")
     desk.end_of_turn()
     assert desk.store.get(asked.id).draft == "And then"
+
+
+def test_changes_of_a_history_are_told_with_the_next_turn(desk: Desk, asked: Conversation) -> None:
+    answer, desk.engine.answer, desk.engine.ending = desk.engine.answer, (), "failed"
+    desk.turns.edit(asked.id, desk.store.messages(asked.id)[2].id, "And which size?")
+    assert isinstance(desk.end_of_turn(), TurnError)
+    desk.engine.answer, desk.engine.ending = answer, "stop"
+    desk.store.operations.note(asked.id, Operation("trim", 0.5, 12))
+    desk.turns.edit(asked.id, desk.store.messages(asked.id)[2].id, "And which size?")
+    done = desk.end_of_turn().message.report.operations
+    assert [one.name for one in done] == ["trim", "edit"], "what was not done is not told"
+    assert done[0] == Operation("trim", 0.5, 12)
+    assert done[1].milliseconds > 0
+    desk.turns.ask(asked.id, "And then?")
+    assert desk.end_of_turn().message.report.operations == ()
 
 
 @pytest.mark.parametrize("ending", ["stop", "failed"])

@@ -10,6 +10,7 @@ import pytest
 
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError
+from app.core.explain import operations_of
 from app.core.prompt import history
 from app.core.records import Message
 from engine.messages import ConversationId, StateReport
@@ -162,6 +163,12 @@ def test_a_turn_in_the_middle_leaves_the_context(desk: Desk, c: ConversationId, 
     report = desk.answer(c, question).report
     assert report.approximate == (way == "shift")
     assert (report.timings_ms.remove > 0) == (way == "shift")
+    told = {one.name: one for one in operations_of(report)}
+    assert list(told) == ["fork", "take_out", "move_up" if way == "shift" else "recompute"]
+    assert told["take_out"].tokens == gone
+    assert all(one.milliseconds > 0 for one in told.values())
+    if way == "recompute":
+        assert told["recompute"].milliseconds <= report.timings_ms.prefill
     assert [span.reason for span in report.recomputed()] == ([] if way == "shift" else ["turns removed"])
     assert abs(price.new_tokens - sum(part.tokens for part in report.tokens.computed)) <= 1
     desk.workspace.revisions.undo_last(c)

@@ -14,9 +14,10 @@ from app.cache_panel.account import account_lines, memory_parts
 from app.cache_panel.numbers import dropped_words, headline, values
 from app.cache_panel.page_map import MapArea
 from app.cache_panel.panel import CachePanel
-from app.core.explain import reason_key, reason_words
+from app.core.explain import explain_lines, reason_key, reason_words
 from app.core.log_words import log_words
 from app.core.records import Difference, Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
+from app.core.spans import Operation
 from app.services import Services
 from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, total_ms
 from app.timing_panel.panel import TimingPanel, TurnCard
@@ -180,9 +181,13 @@ def test_timing_cards_newest_first_and_only_while_visible(services: Services, qt
 
 def test_operations_are_told_apart_from_the_prefill_they_cause() -> None:
     tokens = TokenReport(1000, ReusedTokens(100, 0), (ComputedRange(812, "turns removed"), ComputedRange(88, "new")), 5)
-    report = TurnReport(tokens, PhaseTimes(remove=0.42, prefill=1330.0), "none")
+    done = (Operation("trim", 0.2, 40), Operation("undo", 0.3), Operation("take_out", 0.61, 80))
+    report = TurnReport(tokens, PhaseTimes(remove=0.42, prefill=1330.0), "none", operations=done)
     shown = dict(lines(report))
-    assert shown["Operations"] == "removed 0.4 ms, recomputed 812 tokens 1.2 s"
+    before = "trimmed 40 tokens 0.2 ms, undone 0.3 ms, took out 80 tokens 0.6 ms"
+    assert shown["Operations"] == f"{before}, moved up 0.4 ms, recomputed 812 tokens 1.2 s"
+    assert f"Operations: {shown['Operations']}." in explain_lines(report)
+    assert TurnReport.from_json(json.loads(json.dumps(report.to_json()))) == report
     assert shown["Read again (turns removed)"] == "tokens 100–911"
     found = Difference(100, 3, 2, "user", 4, " long", " deep")
     shown = dict(lines(replace(report, difference=found, approximate=True)))
