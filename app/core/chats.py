@@ -71,9 +71,7 @@ class Chats:
         """Where its questions look from now on; None: all its documents."""
         return self._changed(self._store().set_scope(conversation, scope))
 
-    def set_instructions(
-        self, conversation: ConversationId, instructions: str, anyway: bool = False
-    ) -> Conversation:
+    def set_instructions(self, conversation: ConversationId, instructions: str, anyway: bool = False) -> Conversation:
         """What the model is told from the next question on. Raises Unsteady for what looks like a clock or a random id,
         unless it is wanted `anyway`."""
         if not anyway:
@@ -102,12 +100,13 @@ class Chats:
     def fork(self, conversation: ConversationId, title: str = "", last: MessageId | None = None) -> Conversation:
         """A copy of the history, up to the message `last`, that shares all KV pages. Raises UserError when another
         conversation has that title."""
-        if last is not None:
-            return self._changed(self._revisions.fork_at(conversation, last, title))
-        began, store = time.perf_counter(), self._store()
-        copy = store.fork(conversation, title)
-        store.operations.note(copy.id, Operation("fork", (time.perf_counter() - began) * 1e3))
-        if self._host.started:
+        if last is None:
+            began, store = time.perf_counter(), self._store()
+            copy = store.fork(conversation, title)
+            store.operations.note(copy.id, Operation("fork", (time.perf_counter() - began) * 1e3))
+        else:
+            copy = self._revisions.fork_at(conversation, last, title)
+        if self._host.started:  # what it begins with is then kept when its source is deleted
             self._host.client.send(ForkState(conversation, copy.id))
         return self._changed(copy)
 

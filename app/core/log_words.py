@@ -45,7 +45,8 @@ def _rest(entry: dict[str, Any]) -> str:
         return "the rest is new"
     if reason == "last sampled":
         return "then the token sampled last"
-    lost = f"{plural(entry['cut'], 'token')} read again" if entry.get("cut") else "the rest"
+    computed = entry.get("tokens", 0) - entry.get("memory", 0) - entry.get("disk", 0)
+    lost = f"{plural(min(entry['cut'], computed), 'token')} read again" if entry.get("cut") else "the rest"
     first = f", from token {entry['position']:,} on" if "position" in entry else ""
     return f"{lost}: {reason_words(ComputedSpan(0, 0, reason, 0.0))}{first}"
 

@@ -70,6 +70,21 @@ def test_a_fork_from_a_message_shares_what_is_in_front(desk: Desk, c: Conversati
     assert not report.recomputed()
 
 
+def test_a_fork_from_a_message_outlives_its_source(desk: Desk) -> None:
+    """The book is another one: no other conversation keeps its pages."""
+    source = desk.workspace.chats.new("Lake", documents=(desk.book(4),)).id
+    for question in QUESTIONS[:3]:
+        desk.answer(source, question)
+    fork = desk.workspace.chats.fork(source, last=messages(desk, source)[3].id)
+    kept = len(history(messages(desk, fork.id)))
+    desk.workspace.chats.trash(source)
+    desk.workspace.chats.purge(source)
+    report = desk.answer(fork.id, "Where does it end?").report
+    assert report.tokens.reused.total >= kept - 1 > 128
+    assert not report.recomputed()
+    assert report.difference is None
+
+
 def test_later_turns_are_removed_and_come_back(desk: Desk, c: ConversationId) -> None:
     before = messages(desk, c)
     revised = desk.workspace.revisions.trim(c, before[3].id)

@@ -251,6 +251,8 @@ def test_the_log_in_words() -> None:
     assert log_words(edited).endswith(", the rest: other tokens were kept here")
     cut = log_words({**edited, "cut": 100, "position": 1100, "expected": 33, "found": 36})
     assert cut.endswith("read, 100 tokens read again: other tokens were kept here, from token 1,100 on")
+    edited = log_words({"operation": "reuse", "tokens": 1861, "disk": 1851, "cut": 72, "reason": "edited"})
+    assert "10 tokens read again" in edited, "more was kept behind the edited question, and is not there any more"
     saved = {"operation": "save", "level": "info", "tokens": 1830, "state_bytes": 42_163_200, "bytes": 900_000}
     assert log_words(saved) == "save      1,830 tokens, 42.2 MB, 900 kB of it new on disk"
     assert log_words({**saved, "on_disk": False}) == "save      1,830 tokens, 42.2 MB, not on disk"
