@@ -14,7 +14,7 @@ from functools import partial
 from app.core.advice import check_fits
 from app.core.answers import AnswerStream
 from app.core.conversations import ConversationStore
-from app.core.cuts import Cut, Moved
+from app.core.cuts import Moved
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
@@ -78,7 +78,7 @@ class TurnWork:
         if way == "fork":
             return self._fork(job, look, question)
         if way is not None:
-            change = replace(change, cut=self._make_room(job, look, way))
+            change = self._make_room(job, look, way, change)
             look = self._look(job, question, change)
         check_fits(look.plan, partial(look.ways, self._with.engine(), self._with.planner), look.model.handle.info)
         job.check()
@@ -93,13 +93,14 @@ class TurnWork:
         self._phase_retrieving(job, situation)
         return Look(model, situation, computed, self._with.planner.plan(situation, question))
 
-    def _make_room(self, job: RunningTurn, look: Look, way: OverflowWay) -> Cut | None:
-        """The turns that have to leave the context; None: the model is loaded again with a larger one."""
+    def _make_room(self, job: RunningTurn, look: Look, way: OverflowWay, change: Replacement) -> Replacement:
+        """With the turns that have to leave the context, or the model loaded again with a larger one."""
         option = way_named(look.ways(self._with.engine(), self._with.planner), way)
-        if option.way != "larger":
-            return cut_of(option, look.situation.messages)
-        self._with.enlarge(job.conversation, option)
-        return None
+        if option.way == "larger":
+            self._with.enlarge(job.conversation, option)
+            return change
+        leave = change.tokens + option.dropped[1] - option.dropped[0]
+        return replace(change, cut=cut_of(option, look.situation.messages), tokens=leave)
 
     def _send(self, job: RunningTurn, question: str, look: Look, change: Replacement) -> WorkspaceEvent:
         """Stores the question, then asks it; one that was not answered at all is the draft again."""
@@ -156,8 +157,9 @@ class TurnWork:
         place = next((i for i, m in enumerate(stored) if m.id == message and m.role == "user"), None)
         if place is None:
             raise UserError("There is no such question.", "It has been removed.", "Open the conversation again.")
-        gone, kept = tuple(m.id for m in stored[place:]), len(history(m for m in stored[:place] if m.in_context))
-        return self._ask_model(job, question, overflow, Replacement(gone, kept, earlier=earlier))
+        kept, leave = (len(history(m for m in part if m.in_context)) for part in (stored[:place], stored[place:]))
+        gone = tuple(m.id for m in stored[place:])
+        return self._ask_model(job, question, overflow, Replacement(gone, kept, earlier=earlier, tokens=leave))
 
     @contextmanager
     def _back_on_failure(self, job: RunningTurn, model: ReadyModel, moment: float | None) -> Iterator[None]:

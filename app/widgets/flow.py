@@ -63,6 +63,8 @@ class FlowLayout(QLayout):
         area = rect.marginsRemoved(margins)
         x, y, row = area.x(), area.y(), 0
         for item in self._items:
+            if item.isEmpty():  # hidden
+                continue
             hint = item.sizeHint()
             width = min(hint.width(), max(area.width(), item.minimumSize().width()))
             if x > area.x() and x + width > area.right() + 1:

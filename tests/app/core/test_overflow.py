@@ -83,6 +83,8 @@ def test_recomputed_turns_cost_what_was_said_and_come_back(desk: Desk, c: Conver
     assert report.tokens.reused.total >= option.tokens - option.computed - 1
     assert sum(part.tokens for part in report.tokens.computed) <= option.computed + 1
     assert report.recomputed(), "the kept turns are named with a reason"
+    _, left = report.operations  # behind the fork
+    assert (left.name, left.tokens) == ("take_out", option.dropped[1] - option.dropped[0])
     assert not report.approximate
     stored = desk.workspace.conversations.messages(c)
     assert [m.in_context for m in stored[: 2 * option.turns_dropped]] == [False] * 2 * option.turns_dropped

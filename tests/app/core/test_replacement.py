@@ -13,6 +13,7 @@ from app.core.cuts import Cut
 from app.core.events import TurnDone, TurnError
 from app.core.planning import Planner
 from app.core.plans import Plan
+from app.core.prompt import history
 from app.core.records import Conversation
 from app.core.replacement import Replacement
 from app.core.spans import Operation
@@ -102,11 +103,13 @@ def test_changes_of_a_history_are_told_with_the_next_turn(desk: Desk, asked: Con
     assert isinstance(desk.end_of_turn(), TurnError)
     desk.engine.answer, desk.engine.ending = answer, "stop"
     desk.store.operations.note(asked.id, Operation("trim", 0.5, 12))
-    desk.turns.edit(asked.id, desk.store.messages(asked.id)[2].id, "And which size?")
+    replaced = desk.store.messages(asked.id)[2:]
+    desk.turns.edit(asked.id, replaced[0].id, "And which size?")
     done = desk.end_of_turn().message.report.operations
     assert [one.name for one in done] == ["trim", "edit"], "what was not done is not told"
     assert done[0] == Operation("trim", 0.5, 12)
     assert done[1].milliseconds > 0
+    assert done[1].tokens == len(history(replaced))
     desk.turns.ask(asked.id, "And then?")
     assert desk.end_of_turn().message.report.operations == ()
 

@@ -7,7 +7,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.cache_panel.account import account_lines, memory_parts
@@ -22,6 +23,7 @@ from app.services import Services
 from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, total_ms
 from app.timing_panel.panel import TimingPanel, TurnCard
 from app.widgets.bars import segments
+from app.widgets.flow import FlowLayout
 from engine.messages import (
     ComputedRange,
     ConversationId,
@@ -259,3 +261,16 @@ def test_the_log_in_words() -> None:
     assert log_words({"operation": "canary", "equal": False, "start": 64}) == "canary    not equal, start 64"
     told = {"operation": "notice", "level": "warn", "what": "Not saved.", "why": "The disk is full.", "next": ""}
     assert log_words(told) == "notice    Not saved. The disk is full."
+
+
+def test_what_is_hidden_takes_no_room_in_a_row(qtbot: QtBot) -> None:
+    box = QWidget()
+    qtbot.addWidget(box)
+    flow, labels = FlowLayout(box, 12), [QLabel(text) for text in ("own", "shared", "end")]
+    for shown in labels:
+        flow.addWidget(shown)
+    box.show()
+    labels[0].hide()
+    flow.setGeometry(QRect(0, 0, 300, 20))
+    assert labels[1].x() == 0
+    assert labels[2].x() == labels[1].width() + 12
