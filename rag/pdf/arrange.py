@@ -15,6 +15,7 @@ import pypdfium2 as pdfium
 
 from rag.pdf.characters import Box, Characters
 from rag.pdf.columns import Line, in_columns, right_to_left, same_row
+from rag.pdf.leftwards import in_logical_order
 from rag.pdf.restore import restored, spells_nothing
 from rag.pdf.spaces import missing_spaces
 
@@ -36,7 +37,7 @@ class Arranged(NamedTuple):
     """
 
     text: str
-    origin: list[int] | None
+    origin: Sequence[int] | None
     unmapped: float = 0.0
     restored: str = ""
 
@@ -117,6 +118,12 @@ def _direction(characters: Characters, index: int) -> int | None:
 
 
 def _in_order(characters: Characters, downwards: bool = False) -> Arranged:
+    found = _rows_in_order(characters, downwards)
+    text, origin = in_logical_order(found.text, found.origin, characters)
+    return Arranged(text, origin)
+
+
+def _rows_in_order(characters: Characters, downwards: bool) -> Arranged:
     text = characters.text
     edits = dict.fromkeys(missing_spaces(characters), " ")
     lines = in_columns(characters, downwards)

@@ -143,11 +143,12 @@ LEFT_OUT = {"-", "\xad", "\ufffe", *map(chr, range(32))}
 
 
 def bare(text: str) -> str:
-    """Without white space, hyphens and halves of letters beyond 16 bits, in the plain forms of letters."""
+    """Without white space, hyphens and halves of letters beyond 16 bits, in the plain forms of letters; brackets in one
+    form, as in lines from the right they may be given the other."""
     kept = "".join(
         c for c in text if not c.isspace() and c not in LEFT_OUT and (c < "\ud800" or "\udfff" < c <= "\uffff")
     )
-    return unicodedata.normalize("NFKC", kept)
+    return unicodedata.normalize("NFKC", kept).replace(")", "(")
 
 
 @pytest.mark.parametrize("path", [f for f in FILES if password(f)], ids=lambda path: path.name)

@@ -1,5 +1,6 @@
 """What is read of pages of many kinds: the text, its order, and the way back to PDFium's characters."""
 
+import random
 from pathlib import Path
 
 import pypdfium2
@@ -127,6 +128,15 @@ def test_hebrew_and_arabic_are_in_logical_order() -> None:
     assert text.split("\n") == [hebrew, arabic]
     assert cited(data, "עולם") == "עולם"
     assert cited(data, "المكتبة") == "المكتبة"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_letter_of_any_mixture_is_lost(seed: int) -> None:
+    chance = random.Random(seed)
+    signs = "אבגדשל\u05b8\u05c1\u05b9 مكتبةلا\u064e\u0651 ١٢ ۳۴ aBz 0123 .,-–:()[]\\/%$\"' 。"
+    lines = ["".join(chance.choices(signs, k=chance.randrange(1, 40))) for _ in range(12)]
+    text = read(drawn_pdf(["\n".join(at(60, 780 - 20 * n, line, "U") for n, line in enumerate(lines))]))[0]
+    assert sorted(filter(str.isalnum, text)) == sorted(filter(str.isalnum, "".join(lines)))
 
 
 def test_japanese_written_downwards() -> None:
