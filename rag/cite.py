@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rag.compared import Words
@@ -28,6 +29,7 @@ QUOTED_WORDS = 3  # fewer are a term
 OMISSION = re.compile(r"\[?(?:…|\.\.\.)\]?")
 CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 ENDED = re.compile(r"[.!?…:;。！？][*_\"'”’»)\]\s]*$")
+ITEM = re.compile(r"\n[ \t]*(?=(?:[-*•–]|\d{1,3}[.)])[ \t]+\S)")
 SPACE = re.compile(r"\s+")
 
 
@@ -73,7 +75,7 @@ def claims(answer: str) -> list[Claim]:
     """The answer's sentences; a marker belongs to the sentence it stands in or right behind, at the start of a line
     to the one that follows."""
     plain = MARKER.sub(lambda match: " " * len(match[0]), answer)
-    spans = sentences(plain)
+    spans = [item for span in sentences(plain) for item in _items(plain, span)]
     marked: dict[int, list[tuple[int, Span]]] = {}
     for match in MARKER.finditer(answer):
         owner = _owner(plain, spans, match)
@@ -86,6 +88,15 @@ def claims(answer: str) -> list[Claim]:
         Claim(span, tuple(marked.get(n, ())), tuple(q for q in quotes if span[0] <= q[0] < span[1]))
         for n, span in enumerate(spans)
     ]
+
+
+def _items(text: str, span: Span) -> Iterator[Span]:
+    """The span cut where an item of a list begins."""
+    starts = [span[0], *(match.end() for match in ITEM.finditer(text, *span)), span[1]]
+    for start, end in pairwise(starts):
+        told = text[start:end].rstrip()
+        if told:
+            yield start, start + len(told)
 
 
 def _owner(plain: str, spans: Sequence[Span], marker: re.Match[str]) -> int:

@@ -46,12 +46,15 @@ SUMMARY = re.compile(
 )
 FILE_NAME = re.compile(r"\S+\.pdf\b", re.IGNORECASE)
 _NO_TOPIC = """
-a about all an and arguments as book bottom brief briefly bullet can concise content contents could cover deal
-describe detailed document documents dr everything executive explain file files findings five for four get gist give
-highlights i ideas important in into is it its key like line long main make manual me most need nutshell of one
-outline overview page paper paragraph pdf please point points produce provide quick recap report sentence sentences
-short so sum summaries summarise summarize summary synopsis takeaway takeaways talk tell text that the things this
-three tl tldr two up us want what whole with words would write you
+a about all an and appendix are arguments article as book bottom brief briefly bullet can central chapter chapters
+claims concise conclusion conclusions content contents contract core could cover covered deal describe detailed
+discussed document documents does dr essence everything executive explain facts file files findings first five for
+four general get gist give highlights i ideas important in insights into is it its key last lessons like line long
+main major make manual me message messages most need next novel nutshell of one outline overview page pages paper
+paragraph part parts pdf please plot point points previous principal produce provide quick recap report results say
+second section sections sentence sentences short so story study sum summaries summarise summarize summary synopsis
+takeaway takeaways talk tell text that the theme themes thesis things third this three tl tldr topic topics two up
+upshot us want was were what whole with words would write you
 """
 NO_TOPIC_WORDS = frozenset(_NO_TOPIC.split())
 

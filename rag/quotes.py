@@ -11,6 +11,8 @@ from rag.types import Passage
 
 FEWEST_WORDS, MOST_WORDS = 5, 60  # of a sentence that says something by itself
 ENDED = re.compile(r"[.!?。！？][)\]]*$")
+BRACKETS = (("(", ")"), ("{", "}"))  # where one is open, the sentence was cut out of a formula or of code
+BEGINS = re.compile(r"\W{0,3}\w[\w'’-]*(?:[\s,:;]|$)")  # with a word; "z.y,w.y)). triple" does not
 MARKS = re.compile('["“”„«»\\[\\]]')  # would end the quotation, or be taken for a passage's number
 
 
@@ -47,6 +49,9 @@ def _stems(text: str) -> frozenset[str]:
 def _whole(text: str) -> Iterator[str]:
     for start, end in sentences(text):
         sentence = " ".join(text[start:end].split())
-        told = FEWEST_WORDS <= count_words(sentence) <= MOST_WORDS
+        pieces = any(sentence.count(one) != sentence.count(other) for one, other in BRACKETS) or not BEGINS.match(
+            sentence
+        )
+        told = not pieces and FEWEST_WORDS <= count_words(sentence) <= MOST_WORDS
         if told and ENDED.search(sentence) and not MARKS.search(sentence):
             yield sentence

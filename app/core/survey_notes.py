@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from rag.coverage import says_not_found
+from rag.sentences import sentences
 
 MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\](?!\()")
 BEFORE_POINT = re.compile(rf"(?: *{MARKER.pattern})+(?=[.,;:])")
@@ -19,6 +20,12 @@ SENTENCE_END = re.compile(r"(?<=[^\s\d][.!?。！？])[\"'”’)\]]*\s+|(?<=[�
 ARTICLE = re.compile(r"^\W*(?:an?|the)\s+")
 NUMBERED = re.compile(r"(?<!\S)\d{1,3}[.)](?=\s|$)")
 BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+(?=\S)")
+# "The answer to this question is:", also twice
+LEAD_IN = re.compile(
+    r"^(?:(?:here (?:is|are)|(?:the|this|these)\b[^.:\n]*\b(?:answers?|questions?|passages?|points|summary|list)\b)"
+    r"[^.:\n]{0,80}:\s+(?=\S))+",
+    re.IGNORECASE,
+)
 NOTHING = re.compile(r"^\W*(?:(?:[\w’']+\s+){0,5}not here|none|nothing|n/?a|no)\W*$", re.IGNORECASE)
 ABOUT_SOURCE = re.compile(
     r"\b(?:passages?|texts?|documents?|sections?|parts?|pages?|excerpts?|context|information|mention|answer|question"
@@ -58,7 +65,7 @@ def _nothing(sentence: str) -> bool:
 
 def tidied(note: str, cut: bool) -> str:
     """The note without repeated lines. One that was `cut` ends with its last whole sentence or line, and MORE."""
-    text = note.strip()
+    text = LEAD_IN.sub("", note.strip())
     if cut:
         ends = [match.start() for match in SENTENCE_END.finditer(text)]
         text = f"{text[: ends[-1]].rstrip() if ends else text} {MORE}"
@@ -66,11 +73,13 @@ def tidied(note: str, cut: bool) -> str:
 
 
 def entries(note: str) -> list[str]:
-    """The items of a list; a note without any is one entry."""
+    """The items of a list; of a note without any, its sentences."""
     whole = note.removesuffix(MORE).strip()
     items = [BULLET.sub("", line).strip() for line in whole.splitlines() if BULLET.match(line)]
-    found = items or [" ".join(whole.split())]
-    return [item for item in found if not item.endswith(":")]  # "These are the fees:"
+    if not items:
+        prose = " ".join(whole.split())
+        items = [prose[start:end] for start, end in sentences(prose)]
+    return [item for item in items if not item.endswith(":")]  # "These are the fees:"
 
 
 def kept_entries(note: str, prove: Callable[[str], str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from app.core.survey_notes import MORE, UNUSABLE, entries, says_nothing
 from app.core.survey_plan import SurveyPart, SurveyPlan
+from rag.question_kinds import wants_summary
 from rag.question_lists import collects, counted
 
 NOT_BORNE_OUT = "; these pages do not bear this out"
@@ -48,6 +49,8 @@ def closing_text(plan: SurveyPlan, notes: Mapping[int, str], together: str, born
     silent = [step for step in steps if says_nothing(notes.get(step, "")) and step not in unusable]
     if len(silent) == len(steps):
         parts = "the only part" if len(silent) == 1 else f"all {len(silent):,} parts"
+        if wants_summary(plan.question):
+            return f"The model wrote nothing usable on {parts}. A larger model may do better."
         return f"Nothing about it was found in {parts} read."
     told = [_counted_alone(plan, notes), *_left_out(plan, silent, unusable)]
     if counted(plan.question) and len(unusable) + len(silent) < len(steps):
@@ -76,6 +79,9 @@ def _left_out(plan: SurveyPlan, silent: Sequence[int], unusable: Sequence[int]) 
     if sides:
         yield from (f"Nothing about {sides[step]} was found in {plan.parts[step].pages}." for step in silent)
         yield OF_FOUND
+    elif silent and wants_summary(plan.question):
+        pages = "; ".join(plan.parts[step].pages for step in silent)
+        yield f"The model wrote nothing usable on {len(silent):,} of {parts:,} parts ({pages})."
     elif silent:
         yield f"{len(silent):,} of {parts:,} parts say nothing about it."
 

@@ -21,8 +21,17 @@ from app.core.reasoning import split_answer
 from app.core.records import Message, StoredCitation, TurnReport
 from app.core.segments import PromptFormat
 from app.core.survey_compare import comparison_plan, side_note, without_false
-from app.core.survey_notes import entries, kept_entries, listed, renumbered, says_nothing, tidied, without_markers
+from app.core.survey_notes import (
+    entries,
+    kept_entries,
+    listed,
+    renumbered,
+    says_nothing,
+    tidied,
+    without_markers,
+)
 from app.core.survey_plan import SurveyPart, SurveyPlan, joined_prompt, note_tokens, part_prompt, survey_plan
+from app.core.survey_proof import proven_entry
 from app.core.survey_text import closing_text, models_words, shown_notes
 from app.core.totals import TurnTotals
 from app.core.turn_parts import RunningTurn, TurnServices
@@ -124,7 +133,7 @@ class Survey:
         if part.about:
             return side_note(part.about, numbered, proven(without_markers(note), numbered, library))
         if collects(self.plan.question):
-            return kept_entries(note, lambda entry: proven(entry, numbered, library))
+            return kept_entries(note, lambda entry: proven_entry(entry, self.plan.question, numbered, library))
         return note
 
     def _numbered(self, part: SurveyPart) -> dict[int, Passage]:
@@ -285,8 +294,3 @@ def go_on_with_survey(
     notes = services.store().surveys.notes(answer.id)
     totals = TurnTotals.of(answer.report)
     return Survey(services, job, model, plan, answer, notes, totals).run(question, continued=True)
-
-
-def survey_of(services: TurnServices, answer: Message) -> SurveyPlan | None:
-    """The plan of an answer that is a survey."""
-    return services.store().surveys.plan(answer.id)

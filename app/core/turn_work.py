@@ -29,7 +29,7 @@ from app.core.replacement import NOTHING_GOES, Replacement
 from app.core.settings import Settings
 from app.core.settling import settled
 from app.core.summaries import SummaryWork
-from app.core.surveys import begin_survey, go_on_with_survey, survey_of
+from app.core.surveys import begin_survey, go_on_with_survey
 from app.core.turn_parts import Look, Request, RunningTurn, TurnServices
 from engine.messages import Cancel, Sampling, Submit, Tokens
 from engine.overflow import OverflowWay
@@ -206,7 +206,7 @@ class TurnWork:
         if len(asked) == len(messages):
             return self.regenerate(job)
         answer = messages[-1]
-        if (found := survey_of(self._with, answer)) is not None and answer.state != "complete":
+        if (found := self._with.store().surveys.plan(answer.id)) is not None and answer.state != "complete":
             return go_on_with_survey(self._with, job, model, found, asked[-1], answer)
         if answer.tokens.ids[-1:] and answer.tokens.ids[-1] in situation.end_ids:
             raise UserError("The answer is complete.", "The model ended it itself.", "Ask on, or answer again.")

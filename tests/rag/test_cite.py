@@ -212,3 +212,9 @@ def test_common_runs() -> None:
     theirs = ["x", "a", "b", "c", "d", "e", "f", "g", "y", "a", "b", "c", "d", "e", "f"]
     assert sorted(common_runs(["a", "b", "c", "d", "e", "f", "g"], theirs)) == [(0, 1, 7), (0, 9, 6)]
     assert list(common_runs(["a", "b", "c", "d", "e"], theirs)) == []
+
+
+def test_items_of_a_list_are_claims_of_their_own() -> None:
+    answer = "- Keys cost twelve euros [1]\n- Desks cost thirty euros [2]\n  2) Chairs are free [3]"
+    assert [[number for number, _ in claim.markers] for claim in claims(answer)] == [[1], [2], [3]]
+    assert answer[slice(*claims(answer)[1].span)].startswith("- Desks cost thirty euros")

@@ -57,6 +57,10 @@ def test_notes_that_say_nothing(note: str, nothing: bool) -> None:
         ("鍵は十二ユーロ。窓口は", True, "鍵は十二ユーロ。 …"),
         ("- Keys [1]\n- keys [2]\n\n- Desks", False, "- Keys [1]\n\n- Desks"),
         (" All of it. ", False, "All of it."),
+        ("The answer to this question is: The answer to the question is: Keys.", False, "Keys."),
+        ("The main points of the passage are:\n\n1. Keys\n2. Desks", False, "1. Keys\n2. Desks"),
+        ("Here are the fees:\n- Keys", False, "- Keys"),
+        ("The fee of the desk: 12 euros", False, "The fee of the desk: 12 euros"),
     ],
 )
 def test_notes_are_tidied(note: str, cut: bool, shown: str) -> None:
@@ -66,6 +70,7 @@ def test_notes_are_tidied(note: str, cut: bool, shown: str) -> None:
 def test_entries_are_the_items_of_a_list_or_all_of_a_note() -> None:
     assert entries("Here they are:\n- Keys [1]\n2. Desks\n* A chair …") == ["Keys [1]", "Desks", "A chair"]
     assert entries("Keys cost\n12 euros. …") == ["Keys cost 12 euros."]
+    assert entries("Keys cost 12 euros. Desks are free.") == ["Keys cost 12 euros.", "Desks are free."]
     assert entries("The fees are:\n- Fees of the desk:") == []
     assert listed(["Keys [1]", "the keys [4]", "12", "12"]) == "- Keys [1]\n- 12\n- 12"
     assert listed(["A list", "Another list"]) == "- A list\n- Another list"
