@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app.reader.page_view import Place
 from engine.messages import Sampling
 from tests.app.gui.driver import Driver
-from tests.app.gui.pdf_files import long_pages, write_pdf
+from tests.app.gui.pdf_files import add_outline, long_pages, write_pdf
 
 SAMPLE = Path(__file__).resolve().parents[1] / "assets" / "sample" / "pagekeep-sample.pdf"
 QUESTIONS = ("How long is a deleted conversation kept in the trash?", "And a deleted document?")
@@ -132,6 +132,8 @@ def tour(
         camera.take("05-cache", settle=1.0)
         window.tabs.setCurrentIndex(TIMING)
         camera.take("06-timing")
+        window.tabs.setCurrentIndex(SEARCH)
+        camera.take("06-search", settle=1.0)
         long_import(driver, camera, long)
         dialogs(driver, camera)
         priced_draft(driver, camera, "Which of these rules came first, and where is it written?")
@@ -140,6 +142,9 @@ def tour(
         camera.take("13-dark", settle=1.0)
         window.tabs.setCurrentIndex(TIMING)
         camera.take("14-dark-timing", settle=1.0)
+        window.tabs.setCurrentIndex(SEARCH)
+        camera.take("14-dark-search", settle=1.0)
+        camera.dialog("14-dark-preferences", window.dialogs.preferences)
         driver.desktop.theme.choose("light")
         window._drop.setGeometry(window.rect())
         window._drop.show()
@@ -200,6 +205,19 @@ def long_import(driver: Driver, camera: Camera, long: Path) -> None:
     driver.choose(first)
 
 
+def harbour_rules(folder: Path) -> Path:
+    """300 pages in chapters and sections."""
+    path = write_pdf(folder / "harbour rules.pdf", long_pages("harbour", 300))
+    chapters = ("Berths", "Lights and signals", "Cargo", "Fees", "Winter", "Accidents")
+    sections = ("Who may apply", "What is checked", "After how many days")
+    outline = []
+    for number, chapter in enumerate(chapters, 1):
+        first = (number - 1) * 50
+        outline.append((f"{number} {chapter}", first, 0))
+        outline += [(f"{number}.{n + 1} {section}", first + 15 * n + 2, 1) for n, section in enumerate(sections)]
+    return add_outline(path, outline)
+
+
 def dialogs(driver: Driver, camera: Camera) -> None:
     window = driver.window
     here = window.controller.on_screen
@@ -228,7 +246,7 @@ def main() -> int:
         return 0
     first_start(application, options.out, options.size)
     with tempfile.TemporaryDirectory() as folder:
-        long = options.long or write_pdf(Path(folder) / "harbour rules.pdf", long_pages("harbour", 300))
+        long = options.long or harbour_rules(Path(folder))
         tour(application, Path(folder) / "home", options.out, options.model, long, options.size)
     return 0
 

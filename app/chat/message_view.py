@@ -212,7 +212,7 @@ class AnswerView(QWidget):
             self._foot.addLayout(row)
             return
         words = (report_line(message.report), saved_words(message.report))
-        line = label(_unbroken(", ".join(part for part in words if part)), "muted")
+        line = label(", ".join(part for part in words if part), "muted")
         self._foot.addWidget(Beside(row, line, LEAST_LINE))
 
     def _actions(self, message: Message, is_last: bool, unfinished: bool) -> QHBoxLayout:
@@ -263,8 +263,3 @@ def dim(view: QWidget, dimmed: bool) -> None:
         view.setGraphicsEffect(effect)
     else:
         view.setGraphicsEffect(None)
-
-
-def _unbroken(text: str) -> str:
-    """No line ends inside `tok/s`."""
-    return text.replace("tok/s", "tok/\u2060s")

@@ -22,6 +22,7 @@ from app.core.records import Message, StoredCitation, TurnReport
 from app.core.segments import PromptFormat
 from app.core.survey_compare import comparison_plan, side_note, without_false
 from app.core.survey_notes import (
+    UNUSABLE,
     entries,
     kept_entries,
     listed,
@@ -47,6 +48,7 @@ from engine.messages import (
     scratch_state,
 )
 from rag.question_lists import collects, counted
+from rag.question_sides import compared
 from rag.types import Passage
 
 THINKING_TOKENS = 512  # room for what a reasoning model writes before its note
@@ -134,6 +136,8 @@ class Survey:
             return side_note(part.about, numbered, proven(without_markers(note), numbered, library))
         if collects(self.plan.question):
             return kept_entries(note, lambda entry: proven_entry(entry, self.plan.question, numbered, library))
+        if compared(self.plan.question) and not says_nothing(note):  # nothing was found for one side
+            return proven(without_markers(note), numbered, library) or UNUSABLE
         return note
 
     def _numbered(self, part: SurveyPart) -> dict[int, Passage]:

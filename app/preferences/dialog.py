@@ -293,4 +293,7 @@ def _add_row(form: QFormLayout, name: str, widget: QWidget, hint: str) -> None:
     row.addWidget(label(hint, "muted"), 1)
     title = label(name, wrap=False)
     title.setMinimumWidth(160)
+    if not isinstance(widget, QPlainTextEdit):
+        widget.ensurePolished()
+        title.setMinimumHeight(widget.sizeHint().height())
     form.addRow(title, row)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QSpinBox
 
+BESIDE = 5  # pixels between a field's edge and its text, which the sheet does not keep
+
 
 @dataclass(frozen=True)
 class Number:
@@ -40,6 +42,7 @@ class WholeField(QSpinBox):
         self.setSpecialValueText(row.zero)
         self.setSuffix(row.suffix)
         self.setKeyboardTracking(False)
+        self.lineEdit().setTextMargins(BESIDE, 0, 0, 0)
 
     def stepBy(self, steps: int) -> None:
         target = self.value() + steps
@@ -65,6 +68,7 @@ def real_field(
     made = QDoubleSpinBox(minimum=low, maximum=high, singleStep=step, decimals=2, suffix=suffix)
     made.setValue(value)
     made.setKeyboardTracking(False)
+    made.lineEdit().setTextMargins(BESIDE, 0, 0, 0)
     made.valueChanged.connect(lambda new: changed(round(new, 4)))
     return made
 

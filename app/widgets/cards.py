@@ -10,13 +10,23 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QVB
 
 from app.core.errors import UserError
 from app.widgets.flow import FlowLayout
-from app.widgets.format import breakable
+from app.widgets.format import breakable, unbroken
 from app.widgets.theme import Theme
+
+
+class Words(QLabel):
+    """Lines never end between a number and its unit."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(unbroken(text))
+
+    def setText(self, text: str) -> None:
+        super().setText(unbroken(text))
 
 
 def label(text: str = "", role: str = "", wrap: bool = True) -> QLabel:
     """A label whose text can be selected; `role` is one of the sheet's (muted, section, title, good, ...)."""
-    made = QLabel(text)
+    made = Words(text)
     made.setWordWrap(wrap)
     made.setTextFormat(Qt.TextFormat.PlainText)
     if role:

@@ -9,12 +9,18 @@ from rag.sizes import plural
 
 _LINK = re.compile(r"([._/\\])(?=\S)")
 _LONG_WORD = re.compile(r"([^\s\u200b._/\\-]{16})(?=[^\s\u200b._/\\-])")
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ms|s|min|h|tok/s|kB|MB|GB)\b|%)")
 
 
 def breakable(text: str) -> str:
     """Words that may be wider than a narrow column (names of files) with invisible places to break them: behind what
     joins their parts, and inside a part only where it is long."""
     return _LONG_WORD.sub("\\1\u200b", _LINK.sub("\\1\u200b", text))
+
+
+def unbroken(text: str) -> str:
+    """No line ends between a number and its unit, nor inside `tok/s`."""
+    return _BEFORE_UNIT.sub("\u00a0", text).replace("tok/s", "tok/\u2060s")
 
 
 def count(value: int) -> str:

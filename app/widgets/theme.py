@@ -40,8 +40,10 @@ def load_colors(name: str) -> Mapping[str, str]:
     return loaded
 
 
-def style_sheet(colors: Mapping[str, str]) -> str:
+def style_sheet(name: str, colors: Mapping[str, str]) -> str:
+    """`@scheme`: how the paths of the scheme's small pictures begin: a sheet cannot paint icons in a colour."""
     text = (ASSETS / "themes" / "base.qss").read_text("utf-8")
+    text = text.replace("@scheme", f"{(ASSETS / 'themes').as_posix()}/{name}")
     return re.sub(r"@(\w+)", lambda match: colors[match[1]], text)
 
 
@@ -104,7 +106,7 @@ class Theme(QObject):
         self.colors = load_colors(name)
         self._icons.clear()
         self._application.setPalette(self._palette())
-        sheet = style_sheet(self.colors)
+        sheet = style_sheet(name, self.colors)
         if sheet != self._application.styleSheet():
             self._application.setStyleSheet(sheet)
         self.changed.emit()

@@ -343,3 +343,12 @@ def test_a_comparison_quotes_what_was_found_for_each_side(desk: Desk) -> None:
         assert f"**{part.about}** ({part.pages})" in message.text
     assert message.text.endswith("Compared from the passages found for each side, not from every page.")
     assert SurveyPlan.from_json(plan.to_json()) == plan
+
+
+def test_a_comparison_with_nothing_found_for_a_side_shows_no_inventions(desk: Desk) -> None:
+    desk.engine.answer = [*desk.text_ids("A zeppelin costs twice as much as the trash."), desk.end]
+    message = compare(desk, "How does the trash compare with zeppelins?")
+    parts = len(desk.store.surveys.plan(message.id).parts)
+    assert parts > 2, "everything was read"
+    assert f"What the model wrote on {parts} of {parts} parts" in message.text
+    assert "twice" not in message.text

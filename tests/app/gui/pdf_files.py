@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pypdf
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QFont, QPageSize, QPainter, QPdfWriter
 
@@ -21,6 +22,16 @@ def write_pdf(path: Path, pages: list[list[str]]) -> Path:
         for row, line in enumerate(lines):
             painter.drawText(QPointF(30, 40 + row * 20), line)
     painter.end()
+    return path
+
+
+def add_outline(path: Path, entries: list[tuple[str, int, int]]) -> Path:
+    """Entries of the outline as (title, page from 0, level)."""
+    writer = pypdf.PdfWriter(clone_from=path)
+    parents: dict[int, object] = {}
+    for title, page, level in entries:
+        parents[level] = writer.add_outline_item(title, page, parent=parents.get(level - 1))
+    writer.write(path)
     return path
 
 

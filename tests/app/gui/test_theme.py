@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
@@ -36,15 +39,23 @@ def test_buttons_cards_and_selection_are_legible(name: str) -> None:
     pairs = [("on_accent", "accent"), ("text", "selected"), ("muted", "selected"), ("text", "bad_soft")]
     pairs += [("text", "warn_soft"), ("text", "accent_soft"), ("accent", "accent_soft"), ("window", "text")]
     assert {
-        pair: contrast(colors[pair[0]], colors[pair[1]])
-        for pair in pairs
-        if contrast(*map(colors.get, pair)) < 4.5
+        pair: contrast(colors[pair[0]], colors[pair[1]]) for pair in pairs if contrast(*map(colors.get, pair)) < 4.5
     } == {}
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_the_sheets_pictures_are_there_in_its_colours(name: str) -> None:
+    colors = load_colors(name)
+    pictures = [Path(path) for path in re.findall(r'url\("([^"]+)"\)', style_sheet(name, colors))]
+    assert len(pictures) > 4
+    for picture in pictures:
+        assert picture.name.startswith(f"{name}-")
+        assert re.search('stroke="(#[^"]+)"', picture.read_text("utf-8"))[1] in colors.values()
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_sheet_uses_only_known_colours(name: str) -> None:
-    assert "@" not in style_sheet(load_colors(name))
+    assert "@" not in style_sheet(name, load_colors(name))
     assert load_colors("light").keys() == load_colors("dark").keys()
 
 

@@ -27,6 +27,8 @@ from app.core.records import (
     TokenReport,
     TurnReport,
 )
+from app.widgets.cards import label
+from app.widgets.format import unbroken
 from app.widgets.theme import Theme
 from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens, TurnId
 
@@ -73,7 +75,7 @@ def test_answer_grows_and_ends_with_what_it_cost(transcript: Transcript) -> None
     assert transcript.answers[-1].text() == "Because it **is**."
     transcript.finish(message(2, "assistant", "Because it **is**.", report=REPORT))
     shown = " ".join(label.text() for label in transcript.answers[-1].findChildren(QLabel))
-    shown = shown.replace("\u2060", "")
+    shown = shown.replace("\u2060", "").replace("\u00a0", " ")
     assert "18,204 tokens reused (disk), 42 computed, first token 310 ms, 45 tok/s" in shown
     assert "saved 2 min 8 s of reading" in shown
 
@@ -128,9 +130,7 @@ def test_citation_mark_and_source_open_the_passage(transcript: Transcript, qtbot
 
 
 @pytest.mark.parametrize(("width", "below"), [(300, True), (620, False)])
-def test_source_cuts_the_document_and_never_the_page(
-    qtbot: QtBot, theme: Theme, width: int, below: bool
-) -> None:
+def test_source_cuts_the_document_and_never_the_page(qtbot: QtBot, theme: Theme, width: int, below: bool) -> None:
     row = SourceRow(theme, replace(CITED, document="a-very-long-name-of-a-document-" * 3 + ".pdf"), 1)
     qtbot.addWidget(row)
     row.resize(width, row.minimumHeight())
@@ -208,9 +208,7 @@ def test_failed_answer_keeps_its_text_and_offers_another_try(transcript: Transcr
     transcript.append_text("Half an answer")
     tried: list[int] = []
     failed = message(2, "assistant", "Half an answer", state="failed")
-    transcript.fail(
-        failed, UserError("It stopped.", "Memory ran out.", "Ask for less."), lambda: tried.append(1)
-    )
+    transcript.fail(failed, UserError("It stopped.", "Memory ran out.", "Ask for less."), lambda: tried.append(1))
     view = transcript.answers[-1]
     again = [b for b in view.findChildren(QPushButton) if b.text() == "Try again"]
     again[0].click()
@@ -276,3 +274,12 @@ def test_reasoning_is_open_while_it_grows_and_folded_behind_the_answer(transcrip
 def test_an_answer_without_reasoning_says_nothing_about_it(transcript: Transcript) -> None:
     transcript.show_messages(turns(1))
     assert transcript.answers[0].thought.isHidden()
+
+
+def test_no_line_ends_between_a_number_and_its_unit() -> None:
+    told = unbroken("310 ms, 51 tok/s, 25 %, 7.00 MB of 2.00 GB, part 3 says, 8 members")
+    assert told.replace("\u00a0", "~") == "310~ms, 51~tok/\u2060s, 25~%, 7.00~MB of 2.00~GB, part 3 says, 8 members"
+    shown = label("51 tok/s")
+    assert shown.text() == "51\u00a0tok/\u2060s"
+    shown.setText("48 s")
+    assert shown.text() == "48\u00a0s"
