@@ -9,7 +9,8 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from engine.both_ways import BothWays
+from engine.both_ways import FASTER, BothWays
+from engine.elsewhere import Elsewhere, Go
 from engine.errors import ContextOverflow
 from engine.kv.cache import KvCache
 from engine.kv.disk import Gone
@@ -47,6 +48,7 @@ class Admission:
         self._early: list[Turn] = []  # they compute while what they came from is being checked
         self._cache = cache
         self._both_ways = BothWays(cache, rates, self._account)
+        self._elsewhere = Elsewhere(cache, rates)
         self._rotation = rotation
         self._rates = rates
         self._context = context
@@ -66,6 +68,7 @@ class Admission:
             match = self._both_ways.divided(turn, match)
             restore = self._cache.begin_restore(match)
         turn.restore, turn.match = restore, match
+        turn.waiting.alone = match.missing_reason == FASTER
         turn.phase = Phase.RESTORING
 
     def poll(self, turn: Turn, alone: bool) -> None:
@@ -207,7 +210,14 @@ class Admission:
         if gained := self._cache.adopt(turn.kv, turn.wanted):
             turn.taken.append(Span(turn.kv.num_tokens - gained, turn.kv.num_tokens))
         key = self._cache.next_key(turn.kv, turn.wanted)
-        return key is None or self._cache.claims.claim(key, turn.request.turn)
+        if key is None:
+            return True
+        return self._cache.claims.claim(key, turn.request.turn) and self._is_first(turn)
+
+    def _is_first(self, turn: Turn) -> bool:
+        """False while another process computes the page needed next, or while what it computed is read."""
+        go = self._elsewhere.look(turn.waiting, turn.kv, turn.wanted, turn.request.turn)
+        return go is Go.COMPUTE or (go is Go.READ and not self._both_ways.read_on(turn, self._find(turn)))
 
     def kept_hidden(self, turn: Turn) -> npt.NDArray[np.float32] | None:
         """The final hidden vector [channels] where the whole prompt is cached and its end was kept."""

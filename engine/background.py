@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from engine.elsewhere import Elsewhere, Go, Waiting
 from engine.errors import ContextOverflow, EngineError
 from engine.kv.cache import KvCache
 from engine.kv.disk import Handed
@@ -40,6 +41,8 @@ class Job:
     restore: Restore | None = None
     parted: int = 0  # where it leaves another document's prefix: the fixed header's end
     meets: int = 0  # up to there a page or more is lost; what is behind is there. 0: none is
+    left: int = 0  # where it was let go to look for more. 0: it was not
+    waiting: Waiting = field(default_factory=Waiting)
     reused: int = -1  # tokens that were there at the first look; -1: not looked yet
     computed: int = 0
     kept: int = -1  # tokens that a kill of this process does not lose; -1: not known yet
@@ -47,6 +50,11 @@ class Job:
     not_saved: str = ""  # why what is computed is not kept
     milliseconds: float = 0.0
     bytes_written: int = field(default=0)
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Of what it claims."""
+        return "document", self.request.document
 
     @property
     def total(self) -> int:
@@ -64,6 +72,7 @@ class DocumentReader:
         self._rates = rates
         self._context = context
         self._emit = emit
+        self._elsewhere = Elsewhere(cache, rates)
         self._jobs: list[Job] = []
 
     @property
@@ -108,17 +117,29 @@ class DocumentReader:
         sequence = job.sequence
         assert sequence is not None
         self._cache.adopt(sequence, job.request.tokens)
-        if sequence.num_tokens < job.total and not self._compute(job, sequence, slice_tokens):
-            return True  # somebody waits
+        if sequence.num_tokens < job.total:
+            go = self._elsewhere.look(job.waiting, sequence, job.request.tokens, job.owner)
+            if go is Go.WAIT:
+                return False
+            if go is Go.READ and self._cache.match(job.request.tokens).tokens > sequence.num_tokens:
+                self._look_again(job, sequence)
+                return True
+            if not self._compute(job, sequence, slice_tokens):
+                return True  # somebody waits
         self._look(job, sequence)
         if job.meets and sequence.num_tokens >= job.meets:
-            sequence.release()
-            job.sequence = None  # what is behind comes back
+            self._look_again(job, sequence)
         elif sequence.num_tokens == job.total:
             self._finish(job)
         elif job.kept >= 0:
             self._tell(job, sequence.num_tokens if job.not_saved else job.kept)
         return True
+
+    def _look_again(self, job: Job, sequence: Sequence) -> None:
+        """More has come to be there behind it."""
+        self._cache.claims.release(job.owner)
+        job.left, job.sequence = sequence.num_tokens, None
+        sequence.release()
 
     def _brought_back(self, job: Job) -> bool:
         """Whether all that is computed already is in memory; starts reading it where it is not."""
@@ -139,8 +160,9 @@ class DocumentReader:
             job.sequence = None
             return False
         job.sequence.anchors = (job.parted,)
-        if job.reused < 0 or job.meets:
-            job.reused = max(0, job.reused) + job.sequence.num_tokens - job.meets
+        if job.reused < 0 or job.left:
+            job.reused = max(0, job.reused) + job.sequence.num_tokens - job.left
+        job.left = 0
         behind = self._cache.matcher.beyond(job.sequence.pages, job.request.tokens)
         job.meets = behind[1] * job.sequence.page_tokens if behind else 0
         if not job.sequence.num_tokens:
@@ -244,7 +266,8 @@ class DocumentReader:
         self._emit(DocumentStopped(job.request.document, job.request.label, done, job.total, why))
 
     def _let_go(self, job: Job) -> None:
-        job.meets = 0
+        self._cache.claims.release(job.owner)
+        job.meets = job.left = 0
         if job.restore is not None:
             job.restore.cancel()
             job.restore = None

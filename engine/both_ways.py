@@ -51,6 +51,15 @@ class BothWays:
         self._account(turn, turn.match, behind.failed or turn.failed, covered(turn.found))
         self.read_beyond(turn, turn.failed)
 
+    def read_on(self, turn: Turn, match: PrefixMatch) -> bool:
+        """What another process has computed meanwhile is read; False: it comes to nothing."""
+        if match.tokens <= turn.kv.num_tokens or turn.removing:
+            return False
+        self._cache.claims.release(turn.request.turn)
+        turn.behind = self._cache.begin_restore(match, len(turn.kv.pages))
+        turn.meets, turn.failed = turn.kv.num_tokens, ""
+        return True
+
     def read_beyond(self, turn: Turn, failed: str = "") -> None:
         """What is intact behind pages that are not there is read while those are computed: with the same tokens they
         get the same keys, so what followed them follows them still. `failed`: what became of them, if that showed when

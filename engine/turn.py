@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from engine.answer import AnswerText
 from engine.drafts import DraftSource
+from engine.elsewhere import Waiting
 from engine.kv.match import PrefixMatch
 from engine.kv.reasons import Missing, computed_ranges
 from engine.kv.restore import Restore
@@ -54,6 +55,7 @@ class Turn:
     behind: Restore | None = None  # is read while what is before it is computed
     meets: int = 0  # at this position
     failed: str = ""  # what became of the page before it, if that could not be read
+    waiting: Waiting = field(default_factory=Waiting)
     removing: Removal | None = None  # what `sequence` still holds more than the prompt
     approximate: bool = False
     fed: int = 0  # prompt tokens that went through the model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.kv.keys import Ids, Roles, arrays, page_key
+from engine.kv.keys import Ids, Key, Roles, arrays, page_key
 from engine.kv.sequence import Sequence
 from engine.kv.tree import PageTree
 from engine.messages import Tokens
@@ -15,6 +15,16 @@ def next_page(sequence: Sequence, tokens: Tokens) -> tuple[Ids, Roles] | None:
     if len(tokens) < stop:
         return None
     return arrays(Tokens(tokens.ids[start:stop], tokens.roles[start:stop]))
+
+
+def following_keys(sequence: Sequence, tokens: Tokens, most: int) -> list[Key]:
+    """Keys of the pages that the sequence computes next on its way through `tokens`, as far as those fill them."""
+    (ids, roles), size, keys, parent = arrays(tokens), sequence.page_tokens, list[Key](), sequence.chain_key
+    start = len(sequence.pages) * size
+    for stop in range(start + size, min(len(tokens), start + most * size) + 1, size):
+        parent = page_key(parent, ids[stop - size : stop], roles[stop - size : stop])
+        keys.append(parent)
+    return keys
 
 
 def adopt(tree: PageTree, sequence: Sequence, tokens: Tokens) -> int:

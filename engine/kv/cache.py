@@ -60,10 +60,10 @@ class KvCache:
         self.pool = PagePool(layout.payload_bytes, ram_budget)
         self.tree = PageTree(self.pool)
         self.hiddens = HiddenCache()
-        self.claims = Claims()
+        self.claims = Claims(store)
         self.conversations = Conversations(self.tree, store, self.root)
         self.matcher = Matcher(self.tree, store, self.root, layout, numerics)
-        self._writing = WriteBehind(store, layout)
+        self._writing = WriteBehind(store, layout, self.claims.stored)
         self._abandoned: list[Restore] = []
         self.shedding = Shedding(self.pool, layout)
         self.losses = Losses(self.tree, store)

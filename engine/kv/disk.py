@@ -286,6 +286,11 @@ class DiskTier(Protocol):
     def pin(self, conversation: str, pinned: bool) -> None:
         """Pages of a pinned conversation are never evicted. Queued behind the writes before it."""
 
+    def claim(self, key: Key) -> bool:
+        """Whether this process may compute the page, and no other one does: until `unclaim`, or its end."""
+
+    def unclaim(self, key: Key) -> None: ...
+
     def hand_over(self) -> Handed:
         """Queued behind the writes before it: that they lie in the files, durable or not yet, where a later process
         finds them if this one is killed."""

@@ -44,6 +44,8 @@ class Sealing:
         else:
             page = self._new_page(sequence, key, page_ids, page_roles, buffer)
         sequence.bytes_queued += self._writing.write_through(page)
+        if not page.writing:
+            self._claims.stored(key)
         pages = (*sequence.pages, page)
         for anchor in self._writing.anchors(page, sequence.anchors):
             sequence.bytes_queued += self._writing.write_windows(pages, anchor)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from engine.kv.disk import DiskTier, WriteRequest
+from engine.kv.keys import Key
 from engine.kv.layout import PageLayout
 from engine.kv.tree import Node
 from engine.kv.windows import anchors_in, looked_back_on
@@ -14,8 +15,10 @@ from engine.kv.windows import anchors_in, looked_back_on
 class WriteBehind:
     """Queues pages for the disk tier; holds them until they are written. Engine thread only, but for the callbacks."""
 
-    def __init__(self, disk: DiskTier | None, layout: PageLayout) -> None:
+    def __init__(self, disk: DiskTier | None, layout: PageLayout, stored: Callable[[Key], None]) -> None:
+        """`stored` is told of keys that are durable, or will not be."""
         self._disk = disk
+        self._stored = stored
         self._layout = layout
         self._written: deque[tuple[Node, frozenset[int], bool]] = deque()  # filled by the I/O thread
 
@@ -25,6 +28,8 @@ class WriteBehind:
             node, groups, durable = self._written.popleft()
             node.refs -= 1
             node.writing, node.saved = node.writing - groups, durable
+            if not node.writing:
+                self._stored(node.key)
 
     def write(self, node: Node, conversation: str, windows: bool = False) -> int:
         """Queues what of the node is not on disk; sliding-window layers only if they are asked for, or in a tail.

@@ -21,9 +21,11 @@ from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog, LogLevel
 from engine.kv.value import Costs
 from engine.store.budget import DiskStat, segment_bytes
+from engine.store.claims import ClaimFile
 from engine.store.following import GroupCount
 from engine.store.index import Index
 from engine.store.jobs import Job
+from engine.store.loss import loss_told
 from engine.store.mapping import can_map, map_records
 from engine.store.opening import REMOVED, SEGMENTS_NAME, Place
 from engine.store.packing import Packer
@@ -41,7 +43,6 @@ from engine.store.writer import Writer
 
 T = TypeVar("T")
 _AGAIN_SECONDS = 5.0
-_AGAIN = "It is computed again from the stored text; nothing else is lost."
 
 
 class KvStore:
@@ -67,6 +68,8 @@ class KvStore:
         self._packer, self._opening = Packer(layout, fingerprint), threading.Lock()
         self._segments = Segments(self.folder / SEGMENTS_NAME)
         self._room = Room(self.folder, self.folder / SEGMENTS_NAME, budget, self._log)
+        self._claims = ClaimFile(self.folder)
+        self.claim, self.unclaim = self._claims.claim, self._claims.release
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, self._packer, self._make_room, self._met)
         self._ways = Ways.load(self.folder / FILE)
         self._reader = Reader(self._segments, self._packer, self._find_again, self._quarantine, self._saw)
@@ -83,6 +86,7 @@ class KvStore:
         self._reader.close()
         self._ways.save()
         self._segments.close()
+        self._claims.close()
         self._index.close()
         self._place.close()
 
@@ -241,12 +245,9 @@ class KvStore:
         for key in (keys := [record.key for record in records]):
             self._index.hide(key, reason)
         self._writer.submit(Job(task=lambda: self._index.remove(keys, reason)))
-        first, last = min(r.start for r in records), max(r.start + r.tokens for r in records) - 1
-        told = {"start": first, "tokens": last + 1 - first, "bytes": sum(r.bytes for r in records), "reason": reason}
+        told, notice = loss_told(records, reason)
         self._writer.submit(Job(task=lambda: self._note("warn", "quarantine", told)))
-        what = "A part of a saved conversation could not be used."
-        why = "A checksum or the tokens do not agree." if reason == "damaged" else "Their file is gone."
-        self._writer.notify(Notice(what, f"Tokens {first:,} to {last:,}: {why}", _AGAIN))
+        self._writer.notify(notice)
 
     def _safely(self, ask: Callable[[], T], otherwise: T) -> T:
         """A look-up in an index that was damaged under us counts as a miss; the next start makes it anew."""
@@ -278,6 +279,7 @@ class KvStore:
             with contextlib.suppress(sqlite3.Error):  # the index's file is held open, removed or not
                 pins = self._index.look(lambda db, _: pins_in(db))
             recovered, index = self._place.open_again()
+            self._claims.open_again()
             before, self._index = self._index, index
             self._writer.publish_to(index)  # first of all: the place counts as found again by now
             before.close()
