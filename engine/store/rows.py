@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -171,15 +171,28 @@ def forget_head(db: sqlite3.Connection, model: int, conversation: str, delete: b
 
 
 def unused_path(db: sqlite3.Connection, model: int, last: bytes, tail: bytes | None) -> list[Key]:
-    """The tail and the pages up from `last` that nothing else continues and no head ends at; lost ones too."""
-    unused: list[Key] = []
+    """The tail and the pages up from `last` that no head ends at or goes through, with what was left standing on them
+    (the conversation's earlier ends, before an edit); lost ones too."""
+    unused: dict[Key, None] = {}
     for key in filter(None, (tail, last)):
         row: Row | None = (key,)
-        while row and not _is_end(db, model, row[0]) and _children(db, model, row[0]) <= {*unused}:
-            unused.append(Key(row[0]))
+        while row and (also := _without_head(db, model, row[0], unused)) is not None:
+            unused.update(dict.fromkeys(also))
             query = "SELECT parent FROM records WHERE model = ? AND key = ?"
             row = db.execute(query, (model, row[0])).fetchone() or hole(db, model, row[0])
-    return unused
+    return list(unused)
+
+
+def _without_head(db: sqlite3.Connection, model: int, key: bytes, known: Container[Key]) -> list[Key] | None:
+    """The page and what stands on it, but for `known`; None where a head ends at any of these."""
+    found, looked_at = list[Key](), [Key(key)]
+    while looked_at:
+        page = looked_at.pop()
+        if _is_end(db, model, page):
+            return None
+        found.append(page)
+        looked_at.extend(child for child in _children(db, model, page) if child not in known)
+    return found
 
 
 def _states_after(db: sqlite3.Connection, model: int, keys: Iterable[Key]) -> set[Key]:

@@ -43,3 +43,19 @@ def test_what_was_edited_since_is_told(tmp_path: Path) -> None:
     with Opened(tmp_path) as opened:
         opened.converse("c", LONG)
     assert found(tmp_path) == [(1, PAGE)]
+
+
+def test_what_was_edited_goes_with_its_conversation(tmp_path: Path) -> None:
+    """It stands on pages that would stay for it, though nobody goes through them any more."""
+    ends = [Tokens(LONG.ids[: n * PAGE], LONG.roles[: n * PAGE]) + tokens_of(range(1000, 1000 + PAGE)) for n in (2, 4)]
+    with Opened(tmp_path) as opened:
+        for tokens in (LONG, *ends):
+            opened.converse("c", tokens)
+        opened.converse("d", Tokens(LONG.ids[:PAGE], LONG.roles[:PAGE]))
+    assert found(tmp_path) == [(2, 2 * PAGE)]
+    with StoreTools(tmp_path) as tools:
+        tools.forget("c")
+        assert (tools.stat().pages, [entry.conversation for entry in tools.ls()]) == (1, ["d"])
+    assert found(tmp_path) == []
+    with Opened(tmp_path) as opened:
+        assert opened.cache.match(LONG).tokens == PAGE
