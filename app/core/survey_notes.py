@@ -17,7 +17,8 @@ BEFORE_POINT = re.compile(rf"(?: *{MARKER.pattern})+(?=[.,;:])")
 MORE = "…"  # ends a note that was cut
 UNUSABLE = "–"  # a note of which the pages bear nothing out
 SENTENCE_END = re.compile(r"(?<=[^\s\d][.!?。！？])[\"'”’)\]]*\s+|(?<=[。！？])|\n")
-ARTICLE = re.compile(r"^\W*(?:an?|the)\s+")
+ARTICLE = re.compile(r"^\W*(?:an?|the)\s+", re.IGNORECASE)
+SECTION = re.compile(r"^\W*\d+(?:\.\d+){2,}\.?\s+(?=[^\W\d])")  # with less points it may be a measure
 NUMBERED = re.compile(r"(?<!\S)\d{1,3}[.)](?=\s|$)")
 BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+(?=\S)")
 # "The answer to this question is:", also twice
@@ -95,10 +96,16 @@ def listed(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in _once(items))
 
 
+def told_words(line: str) -> tuple[str, ...]:
+    """Its words, without an article or the number of a section at its beginning."""
+    return tuple(re.findall(r"\w+", ARTICLE.sub("", SECTION.sub("", without_markers(line))).casefold()))
+
+
 def _once(lines: Iterable[str]) -> list[str]:
-    """Lines without those whose words were in one before; lines without letters stay."""
+    """Lines without those whose words were in one before, whatever the number of a section before them; lines without
+    letters stay."""
     kept: dict[object, str] = {}
     for number, line in enumerate(lines):
-        words = re.findall(r"\w+", ARTICLE.sub("", without_markers(BULLET.sub("", line)).casefold()))
+        words = told_words(BULLET.sub("", line))
         kept.setdefault(tuple(words) if any(c.isalpha() for c in "".join(words)) else number, line)
     return list(kept.values())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from app.core.citing import proven
-from app.core.survey_notes import without_markers
+from app.core.survey_notes import told_words, without_markers
 from rag.types import Passage
 
 if TYPE_CHECKING:
@@ -28,7 +28,12 @@ def proven_entry(entry: str, question: str, numbered: dict[int, Passage], librar
 
 
 def _is_heading(entry: str, passages: Iterable[Passage]) -> bool:
-    return _words(entry) in {_words(part) for passage in passages for part in passage.heading.split(" > ")}
+    parts = {part for passage in passages for part in passage.heading.split(" > ")}
+    return _bare(entry) in map(_bare, parts)
+
+
+def _bare(title: str) -> tuple[str, ...]:
+    return told_words(re.sub(r"^\W*(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+", "", title))
 
 
 def _is_made_up(entry: str, passages: Iterable[Passage]) -> bool:
@@ -38,7 +43,3 @@ def _is_made_up(entry: str, passages: Iterable[Passage]) -> bool:
     texts = [passage.text.casefold() for passage in passages]
     names = (name for name in NAME.findall(without_markers(entry)) if not name.islower())
     return any(all(name.casefold() not in text for text in texts) for name in names)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(re.findall(r"\w+", without_markers(text).casefold()))

@@ -73,6 +73,8 @@ def test_entries_are_the_items_of_a_list_or_all_of_a_note() -> None:
     assert entries("Keys cost 12 euros. Desks are free.") == ["Keys cost 12 euros.", "Desks are free."]
     assert entries("The fees are:\n- Fees of the desk:") == []
     assert listed(["Keys [1]", "the keys [4]", "12", "12"]) == "- Keys [1]\n- 12\n- 12"
+    assert listed(["5.6.23 Closes a bug", "5.6.25 Closes a bug"]) == "- 5.6.23 Closes a bug"
+    assert listed(["12 keys", "30 keys", "3.5 euros", "4.5 euros"]).count("\n") == 3
     assert listed(["A list", "Another list"]) == "- A list\n- Another list"
 
 

@@ -37,6 +37,7 @@ def test_headings_are_no_entries_unless_they_are_asked_for(library: Library) -> 
     passages = numbered(library)
     heading = next(p.heading for p in passages.values() if p.heading).split(" > ")[-1]
     assert proven_entry(heading, "List all rules.", passages, library) == ""
+    assert proven_entry(f"6.7 {heading} [2]", "List all rules.", passages, library) == ""
     assert proven_entry(heading, "List all sections.", passages, library).startswith(f"{heading} [")
 
 
