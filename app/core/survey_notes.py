@@ -20,6 +20,7 @@ SENTENCE_END = re.compile(r"(?<=[^\s\d][.!?。！？])[\"'”’)\]]*\s+|(?<=[�
 ARTICLE = re.compile(r"^\W*(?:an?|the)\s+", re.IGNORECASE)
 SECTION = re.compile(r"^\W*\d+(?:\.\d+){2,}\.?\s+(?=[^\W\d])")  # with less points it may be a measure
 NUMBERED = re.compile(r"(?<!\S)\d{1,3}[.)](?=\s|$)")
+EMPTY_ITEM = re.compile(r"(?:\n\s*(?:[-*•–]|\d{1,3}[.)]))+\s*$")  # the model stopped before it said anything there
 BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+(?=\S)")
 # "The answer to this question is:", also twice
 LEAD_IN = re.compile(
@@ -66,7 +67,7 @@ def _nothing(sentence: str) -> bool:
 
 def tidied(note: str, cut: bool) -> str:
     """The note without repeated lines. One that was `cut` ends with its last whole sentence or line, and MORE."""
-    text = LEAD_IN.sub("", note.strip())
+    text = EMPTY_ITEM.sub("", LEAD_IN.sub("", note.strip()))
     if cut:
         ends = [match.start() for match in SENTENCE_END.finditer(text)]
         text = f"{text[: ends[-1]].rstrip() if ends else text} {MORE}"

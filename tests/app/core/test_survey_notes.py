@@ -57,6 +57,8 @@ def test_notes_that_say_nothing(note: str, nothing: bool) -> None:
         ("鍵は十二ユーロ。窓口は", True, "鍵は十二ユーロ。 …"),
         ("- Keys [1]\n- keys [2]\n\n- Desks", False, "- Keys [1]\n\n- Desks"),
         (" All of it. ", False, "All of it."),
+        ("1. Keys\n2. Desks\n3.", False, "1. Keys\n2. Desks"),
+        ("Keys cost\n12", False, "Keys cost\n12"),
         ("The answer to this question is: The answer to the question is: Keys.", False, "Keys."),
         ("The main points of the passage are:\n\n1. Keys\n2. Desks", False, "1. Keys\n2. Desks"),
         ("Here are the fees:\n- Keys", False, "- Keys"),
