@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import pypdf
+
+from rag.pdf.box_font import box_font
 
 PICTURE = "<picture>"  # as a page's only line: the page is one grey picture, like a scan
 WORDS = [
@@ -40,6 +43,9 @@ JAPANESE = (
 )
 
 
+BOXES = b"/FontDescriptor 9 0 R /CIDToGIDMap 11 0 R"
+
+
 def pdf_bytes(pages: Sequence[Sequence[str]]) -> bytes:
     """A PDF with one line of text per string, in Helvetica with WinAnsi encoding, Japanese in a CID font."""
     helvetica = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
@@ -59,7 +65,7 @@ def pdf_bytes(pages: Sequence[Sequence[str]]) -> bytes:
 
 
 def drawn_pdf(contents: Sequence[str], page: str = "/MediaBox [0 0 595 842]") -> bytes:
-    """Pages with the given content streams and page entries. Fonts: F Helvetica, J Japanese, V the same downwards,
+    """Pages with the given content streams and page entries. Fonts: F Helvetica, J Japanese, V any letters downwards,
     U any letters (codes are UTF-16 units; without shapes), N letters of which no Unicode map tells what they are."""
     helvetica = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
     ranges = b"\n".join(b"<%02x00> <%02xff> <%02x00>" % (n, n, n) for n in range(256))
@@ -67,12 +73,12 @@ def drawn_pdf(contents: Sequence[str], page: str = "/MediaBox [0 0 595 842]") ->
     fonts = [
         helvetica,
         JAPANESE,
-        JAPANESE.replace(b"UTF16-H", b"UTF16-V"),
+        _identity(b"/ToUnicode 8 0 R", BOXES).replace(b"Identity-H", b"Identity-V"),
         _identity(b"/ToUnicode 8 0 R"),
         _identity(b""),
     ]
     stream = b"<< /Length %d >>\nstream\n%s\nendstream"
-    objects = [b"", _picture(), *fonts, stream % (len(codes), codes)]
+    objects = [b"", _picture(), *fonts, stream % (len(codes), codes), *_boxes()]
     numbers = []
     for content in contents:
         data = content.encode("latin-1")
@@ -86,12 +92,24 @@ def drawn_pdf(contents: Sequence[str], page: str = "/MediaBox [0 0 595 842]") ->
     return _assembled([*objects, b"<< /Type /Catalog /Pages 1 0 R >>"])
 
 
-def _identity(more: bytes) -> bytes:
+def _identity(more: bytes, descendant: bytes = b"") -> bytes:
     return (
         b"<< /Type /Font /Subtype /Type0 /BaseFont /AAAAAA+Made /Encoding /Identity-H %s /DescendantFonts ["
         b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /AAAAAA+Made /DW 500"
-        b" /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>] >>" % more
+        b" /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> %s >>] >>" % (more, descendant)
     )
+
+
+def _boxes() -> list[bytes]:
+    """What BOXES names: a font whose letters all are boxes. PDFium leaves letters without a shape out where they are
+    written downwards."""
+    stream = b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream"
+    font, glyphs = zlib.compress(box_font()), zlib.compress(b"\0\1" * 0x10000)
+    descriptor = (
+        b"<< /Type /FontDescriptor /FontName /AAAAAA+Made /Flags 4 /FontBBox [0 0 500 1000] /ItalicAngle 0 /Ascent 1000"
+        b" /Descent 0 /CapHeight 1000 /StemV 80 /FontFile2 10 0 R >>"
+    )
+    return [descriptor, stream % (len(font), font), stream % (len(glyphs), glyphs)]
 
 
 def at(x: float, y: float, text: str, font: str = "F", size: float = 10, matrix: str = "1 0 0 1") -> str:
