@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.explain import reason_words
+from app.core.explain import TO_BE_MOVED, must_be_read, reason_words, to_be_moved
 from app.core.kept import documents_of
 from app.core.spans import NEW_WORK
 from app.widgets.bars import Part
@@ -18,6 +18,7 @@ def token_parts(report: StateReport) -> list[Part]:
     return [
         Part("in memory", report.tokens_memory, count(report.tokens_memory), "bar_restore"),
         Part("on disk", report.tokens_disk_only, count(report.tokens_disk_only), "bar_decode"),
+        Part("moves up", to_be_moved(report), count(to_be_moved(report)), "bar_first"),
         Part("must be read", missing, count(missing), "bar_prefill"),
     ]
 
@@ -31,13 +32,13 @@ def byte_parts(report: StateReport) -> list[Part]:
 
 def missing_tokens(report: StateReport) -> int:
     """Tokens that go through the model again; the last sampled one is new work in any case."""
-    missing = report.tokens - report.tokens_memory - report.tokens_disk_only
+    missing = must_be_read(report)
     return missing if missing > LAST_SAMPLED else 0
 
 
 def missing_words(report: StateReport) -> str:
     """`117 tokens: evicted by gc at 2026-11-30 08:44 to meet the disk budget`, by reason."""
-    lost = [part for part in report.missing if part.reason not in NEW_WORK]
+    lost = [part for part in report.missing if part.reason not in (*NEW_WORK, TO_BE_MOVED)]
     why = "; ".join(f"{plural(part.tokens, 'token')}: {reason_words(part)}" for part in lost)
     return why or (count(missing_tokens(report)) if missing_tokens(report) else "nothing")
 
@@ -81,6 +82,9 @@ def values(report: StateReport) -> dict[str, str]:
 
 def headline(report: StateReport) -> str:
     missing = missing_tokens(report)
+    if moving := to_be_moved(report):
+        left = f", {plural(missing, 'token')} must be read" if missing else ""
+        return f"{plural(moving, 'token')} move up with the next question (approximate){left}."
     if not missing:
         where = "in memory" if not report.tokens_disk_only else "kept; part of it comes back from disk"
         return f"Everything is {where}. Nothing will be read again."

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from app.core.records import Difference, Message, TokenReport, TurnReport
 from app.core.spans import ComputedSpan, Operation
-from engine.messages import ComputedRange, FirstDifference
+from engine.messages import ComputedRange, FirstDifference, StateReport
 from rag.sizes import plural
 
 TURNS_REMOVED = "turns removed"
+TO_BE_MOVED = "to be moved up"
 
 
 class Decoder(Protocol):
@@ -38,11 +39,26 @@ def explained(found: FirstDifference | None, messages: Sequence[Message], decode
     )
 
 
-def after_cut(tokens: TokenReport) -> TokenReport:
-    """The engine sees other tokens where the reader has taken turns out."""
-    named = {"edited": TURNS_REMOVED, "not in cache": TURNS_REMOVED}
-    computed = tuple(replace(part, reason=named.get(part.reason, part.reason)) for part in tokens.computed)
-    return replace(tokens, computed=computed)
+def after_cut(parts: Iterable[ComputedRange], moved: int = 0) -> tuple[ComputedRange, ...]:
+    """The engine sees other tokens where the reader has taken turns out; `moved` of them will be moved up."""
+    return tuple(named for part in parts for named in _after_cut(part, moved) if named.tokens)
+
+
+def _after_cut(part: ComputedRange, moved: int) -> tuple[ComputedRange, ...]:
+    if part.reason not in ("edited", "not in cache"):
+        return (part,)
+    up = min(moved, part.tokens)
+    return ComputedRange(up, TO_BE_MOVED), replace(part, tokens=part.tokens - up, reason=TURNS_REMOVED)
+
+
+def to_be_moved(report: StateReport) -> int:
+    """Tokens that the next question moves up instead of reading them."""
+    return sum(part.tokens for part in report.missing if part.reason == TO_BE_MOVED)
+
+
+def must_be_read(report: StateReport) -> int:
+    """Tokens that go through the model when the conversation goes on, the one sampled last included."""
+    return report.tokens - report.tokens_memory - report.tokens_disk_only - to_be_moved(report)
 
 
 # What the engine's reasons mean where they do not say it themselves; {at}: when that was, with the word before it.

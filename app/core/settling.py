@@ -36,7 +36,7 @@ def settled(
     report = replace(report, difference=found, approximate=finished.approximate)
     answered = [m.created for m in request.messages if m.role == "assistant"]
     if services.store().cuts.made_after(answer.conversation, answered[-1] if answered else answer.created):
-        report = replace(report, tokens=after_cut(report.tokens))
+        report = replace(report, tokens=replace(report.tokens, computed=after_cut(report.tokens.computed)))
     if stream.looped:
         report = replace(report, finish_reason="repetition")
     elif finished.reason == "stop" and not answer.text.strip():

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.core.engine_host import EngineHost
 from app.core.errors import UserError
+from app.core.explain import after_cut
 from app.core.history import Histories
 from app.core.prompt import history
-from engine.messages import ConversationId, DropState, Focus, LastTurn, PinState, QueryState, SaveState, Tokens
+from engine.messages import (
+    ConversationId,
+    DropState,
+    Focus,
+    LastTurn,
+    PinState,
+    QueryState,
+    SaveState,
+    StateReport,
+    Tokens,
+)
 
 if TYPE_CHECKING:
     from app.core.conversations import ConversationStore
+    from app.core.cuts import Moved
     from app.core.plans import Situation
 
 
@@ -29,6 +42,7 @@ class States:
         self._histories = histories
         self._kv = kv
         self._requests = itertools.count(1)
+        self._moved: dict[int, int] = {}  # by request, where turns were taken out since the last answer
 
     def focus(self, conversation: ConversationId) -> None:
         """The reader looks at it: its turns go first and its state is brought back from disk."""
@@ -38,12 +52,30 @@ class States:
     def request(self, conversation: ConversationId) -> int:
         """Returns a request number; a StateReport event with that number follows."""
         request = next(self._requests)
-        shifts = self._store().cuts.moved(conversation).shifts
+        moved = self._store().cuts.moved(conversation)
         situation, computed = self._situation(conversation)
         tokens = history(situation.messages + situation.unanswered) if situation else Tokens()
         ended = situation.last_turn if situation else LastTurn()
-        self._host.client.send(QueryState(request, conversation, tokens, shifts, computed, ended))
+        if situation and self._cut_since(situation):
+            self._moved[request] = self._to_be_moved(tokens, moved)
+        self._host.client.send(QueryState(request, conversation, tokens, moved.shifts, computed, ended))
         return request
+
+    def explained(self, report: StateReport) -> StateReport:
+        """With the reader's own changes named as the reason."""
+        moved = self._moved.pop(report.request, None)
+        return report if moved is None else replace(report, missing=after_cut(report.missing, moved))
+
+    def _cut_since(self, situation: Situation) -> bool:
+        """Whether turns have left the context since the last answer."""
+        answered = [message.created for message in situation.messages if message.role == "assistant"]
+        return bool(answered) and self._store().cuts.made_after(situation.conversation.id, answered[-1])
+
+    def _to_be_moved(self, tokens: Tokens, moved: Moved) -> int:
+        if moved.removal is None:
+            return 0
+        plain, price = (self._host.client.quote(tokens, moved.shifts, *how) for how in ((), (moved.removal,)))
+        return max(0, plain.new - price.new)
 
     def save(self, conversation: ConversationId) -> None:
         self._host.client.send(SaveState(conversation))

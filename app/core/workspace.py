@@ -41,7 +41,7 @@ from app.core.settings import Settings, StoredSettings
 from app.core.states import States
 from app.core.turn_parts import TurnServices
 from app.core.turns import Turns
-from engine.messages import ConversationId, ModelLoaded, TurnId
+from engine.messages import ConversationId, ModelLoaded, StateReport, TurnId
 from engine.overflow import OverflowWay
 from rag.types import DocumentId
 
@@ -293,7 +293,7 @@ class Workspace:
         """On the engine's thread."""
         if isinstance(event, ModelLoaded):
             self.fetches.remember(event.path)
-        self._emit(event)
+        self._emit(self.states.explained(event) if isinstance(event, StateReport) else event)
 
     def _dropping(self) -> Drop | None:
         """What frees a state that the engine may have in use."""

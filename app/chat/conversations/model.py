@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
 from app.chat.words import shown_title
+from app.core.explain import must_be_read
 from app.core.records import Conversation, SearchHit
 from app.widgets.format import about, ago
 from app.widgets.rows import FACE, RowFace
@@ -42,7 +43,7 @@ def _state(state: StateReport | None) -> tuple[str, str, str]:
     if state is None or not state.tokens:
         return "chat", "faint", ""
     icon, color, words = _TIER[state.tier]
-    missing = state.tokens - state.tokens_memory - state.tokens_disk_only
+    missing = must_be_read(state)
     if state.tier == "none" and state.rebuild_seconds > 0:
         words = f"{words}, {about(state.rebuild_seconds)}"
     elif missing > state.tokens // 10 and state.rebuild_seconds > 0:

@@ -10,7 +10,7 @@ import pytest
 
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError
-from app.core.explain import operations_of
+from app.core.explain import must_be_read, operations_of
 from app.core.prompt import history
 from app.core.records import Message
 from engine.messages import ConversationId, StateReport
@@ -173,6 +173,10 @@ def test_a_turn_in_the_middle_leaves_the_context(desk: Desk, c: ConversationId, 
     gone = len(history(before)) - len(history(context(desk, c)))
     assert revised.tokens == gone > 10
     assert revised.again <= (1 if way == "shift" else revised.behind)
+    desk.workspace.states.request(c)
+    state = desk.until(StateReport)
+    assert state.missing[0].reason == ("to be moved up" if way == "shift" else "turns removed")
+    assert abs(must_be_read(state) - revised.again) <= 1
     question = f"Where does it {'end' if way == 'shift' else 'start'}?"
     price = desk.workspace.price(c, question)
     report = desk.answer(c, question).report

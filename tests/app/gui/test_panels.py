@@ -87,6 +87,16 @@ def test_cache_numbers() -> None:
     assert values(sampled)["Must be read"] == "nothing"
 
 
+def test_what_moves_up_is_not_said_to_be_read() -> None:
+    parts = (ComputedRange(900, "to be moved up"), ComputedRange(99, "turns removed"), ComputedRange(1, "last sampled"))
+    state = replace(STATE, missing=parts)
+    assert headline(state) == "900 tokens move up with the next question (approximate), 100 tokens must be read."
+    assert values(state)["Must be read"] == "99 tokens: turns removed"
+    moved = replace(STATE, tokens_memory=STATE.tokens_memory + 99, missing=(parts[0], parts[2]))
+    assert headline(moved) == "900 tokens move up with the next question (approximate)."
+    assert values(moved)["Must be read"] == "nothing"
+
+
 def test_a_document_read_ahead_is_no_other_conversation() -> None:
     ahead, both = document_state("3"), document_state("3+7")
     assert values(replace(STATE, shared_with=(ahead,)))["Shared"] == "94.4 MB with the document read ahead"
