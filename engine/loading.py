@@ -26,6 +26,7 @@ from engine.tokenizer import Tokenizer
 
 # A default context may take this share of the memory that is free; the reader can ask for more.
 _KV_SHARE = 0.5
+_LEAST_STATE = 100_000_000  # bytes; less is no budget to advise
 
 
 @dataclass(frozen=True)
@@ -141,14 +142,21 @@ def _tight(weights: int, state: int) -> tuple[str, ...]:
 
 
 def memory_warning(weights: int, state: int, available: int) -> tuple[str, ...]:
-    """Where the weights and all that conversations may take (bytes) do not fit what is free together."""
+    """Where the weights, or these and all that conversations may take (bytes), do not fit what is free."""
     if weights + state <= available:
         return ()
     model, kept, free = (f"{size / 1e9:,.1f} GB" for size in (weights, state, available))
+    if weights + _LEAST_STATE > available:
+        return (
+            f"The model alone ({model}) leaves nothing of the {free} of memory that are free: parts of it come from the "
+            f"disk again for every token, and conversations ({kept} at most) push out more of it. Only a smaller model, "
+            "or ending other programs, avoids that.",
+        )
+    left = f"{(available - weights) / 1e9:,.1f} GB"
     return (
         f"The model ({model}) and the memory for conversations ({kept}) may together need more than the {free} "
-        "that are free; parts of them then come from the disk again and again. A smaller model, or a smaller memory "
-        "budget in the preferences, avoids that.",
+        f"that are free; parts of them then come from the disk again and again. A memory budget of {left} in the "
+        "preferences, or a smaller model, avoids that.",
     )
 
 

@@ -18,6 +18,15 @@ def test_weights_and_state_beyond_the_free_memory_are_told() -> None:
     assert all(amount in text for amount in ("4.0 GB", "2.0 GB", "6.0 GB"))
 
 
+def test_a_budget_that_fits_beside_the_weights_is_named_and_weights_alone_too() -> None:
+    (text,) = memory_warning(4 * GB, 3 * GB, 5 * GB)
+    assert "budget of 1.0 GB" in text
+    assert "alone" not in text
+    (text,) = memory_warning(8 * GB, 3 * GB, 5 * GB)
+    assert "The model alone (8.0 GB)" in text
+    assert "budget of" not in text
+
+
 def test_the_memory_budget_bounds_the_context_and_says_so(model: Path) -> None:  # noqa: F811
     with Driver(model, None) as driver:
         loaded = driver.loaded
