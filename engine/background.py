@@ -29,6 +29,10 @@ from engine.runner import RowRun, Runner
 from engine.timings import Rates, now_ms
 
 _HAND_OVER_SECONDS = 0.1  # mostly it takes 2 ms; longer where the disk makes durable what was written before
+# The step that runs is lost where somebody stops or kills it: a small part of a document, as far as that costs little.
+# 2,000 tokens of the starter model in steps of 512, 256, 128 and 64: 100, 99, 92 and 79 % of the rate. With experts,
+# which then have too few tokens each, 256 give 85 %: there the largest step is kept.
+_STEPS, _LEAST_STEP = 16, 256
 _LOOK_SECONDS = 0.005  # how often somebody who waits for that looks whether a turn came
 
 
@@ -65,8 +69,11 @@ class DocumentReader:
     """Engine thread only. `step` is called only while no turn waits or runs; `pause` before one starts."""
 
     def __init__(
-        self, runner: Runner, cache: KvCache, rates: Rates, context: int, emit: Callable[[Event], None]
-    ) -> None:
+        self, runner: Runner, cache: KvCache, rates: Rates, context: int, emit: Callable[[Event], None],
+        experts: bool = False,
+    ) -> None:  # fmt: skip
+        """`experts`: the model has some."""
+        self._experts = experts
         self._runner = runner
         self._cache = cache
         self._rates = rates
@@ -179,7 +186,8 @@ class DocumentReader:
     def _compute(self, job: Job, sequence: Sequence, slice_tokens: int) -> bool:
         """One step; False when it was stopped."""
         start = sequence.num_tokens
-        end = min(job.meets or job.total, self._slice_end(start, slice_tokens))
+        fit = slice_tokens if self._experts else min(slice_tokens, max(_LEAST_STEP, job.total // _STEPS))
+        end = min(job.meets or job.total, self._slice_end(start, fit))
         sequence.reserve(end - start)
         ids, roles = job.request.tokens.ids[start:end], job.request.tokens.roles[start:end]
         began = now_ms()

@@ -148,9 +148,9 @@ def memory_warning(weights: int, state: int, available: int) -> tuple[str, ...]:
     model, kept, free = (f"{size / 1e9:,.1f} GB" for size in (weights, state, available))
     if weights + _LEAST_STATE > available:
         return (
-            f"The model alone ({model}) leaves nothing of the {free} of memory that are free: parts of it come from the "
-            f"disk again for every token, and conversations ({kept} at most) push out more of it. Only a smaller model, "
-            "or ending other programs, avoids that.",
+            f"The model alone ({model}) leaves nothing of the {free} of memory that are free: parts of it come from "
+            f"the disk again for every token, and conversations ({kept} at most) push out more of it. Only a smaller "
+            "model, or ending other programs, avoids that.",
         )
     left = f"{(available - weights) / 1e9:,.1f} GB"
     return (

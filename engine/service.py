@@ -265,7 +265,8 @@ class Service:
         scheduler = Scheduler(runner, admission, rates, limits, self._emit, citations, speculation)
         scale = model_depth_scale(model)
         cache.judge_by(rates.costs(scale))
-        reader = DocumentReader(runner, cache, rates, limits.context, self._emit)
+        experts = any(layer.ffn.experts for layer in spec.layers)
+        reader = DocumentReader(runner, cache, rates, limits.context, self._emit, experts)
         canary = Canary(runner, cache, self._emit)
         return Running(model, cache, store, rates, runner, scheduler, prefetch, reader, canary, settings, scale)
 

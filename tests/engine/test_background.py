@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,9 @@ from engine.messages import (
     TurnRestored,
     document_state,
 )
+from engine.runner import RowRun, Runner
 from engine.store import KvStore
+from kernels.program import StepResult
 from tests.engine.engine_driver import Driver
 from tests.engine.test_service import model, prompt  # noqa: F401  (model is a fixture)
 
@@ -93,6 +95,22 @@ def test_stopped_at_some_point_it_goes_on_there(driver: Driver) -> None:
     assert isinstance(stopped, DocumentStopped)
     assert 4000 <= stopped.done < 6000
     assert read(driver).computed == 6000 - stopped.done
+
+
+@pytest.mark.parametrize(("tokens", "step"), [(2000, 256), (6000, 375)])
+def test_the_step_that_a_kill_loses_is_a_small_part_of_a_document(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, tokens: int, step: int
+) -> None:
+    read(driver, DOCUMENT, "warm")  # without a measured rate steps are short anyway
+    taken, run = list[int](), Runner.step
+
+    def counted(runner: Runner, runs: Sequence[RowRun]) -> StepResult:
+        taken.append(len(runs[0].ids))
+        return run(runner, runs)
+
+    monkeypatch.setattr(Runner, "step", counted)
+    assert read(driver, prompt(tokens, 9)).computed == tokens == sum(taken)
+    assert max(taken) <= step
 
 
 def test_a_new_process_goes_on_where_the_last_one_was_quit(model: Path, tmp_path: Path) -> None:  # noqa: F811
