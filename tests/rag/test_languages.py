@@ -9,6 +9,7 @@ from rag.expressions import match_expression
 from rag.index import records
 from rag.languages import COMMON, Stemmer, language_of
 from tests.rag import pdf_files
+from tests.rag.pdf_files import at, drawn_pdf
 
 TEXTS = {
     "german": [
@@ -119,6 +120,21 @@ def test_there_is_a_stemmer_for_each(language: str) -> None:
     stemmer = Stemmer(language)
     assert stemmer("AB-12 & 34_cd") == stemmer("ab-12 & 34_CD")
     assert "12 & 34_" in stemmer("AB-12 & 34_cd")
+
+
+def test_hebrew_is_found_with_points_and_without(library: Library, tmp_path: Path) -> None:
+    pointed = "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם, וְהוּא עַל כָּל הָאָרֶץ אֲשֶׁר לֹא"
+    plain = "השומר של המגדל כתב את הכול בספר, כי הוא לא זוכר על מה"
+    lines = [pointed, plain, "הנמל של העיר סגור אם אין רוח, או כי הים לא רגוע"]
+    drawn = ["\n".join(at(60, 700 - 20 * n, part[::-1], "U") for n, part in enumerate([line] * 3)) for line in lines]
+    path = tmp_path / "hebrew.pdf"
+    path.write_bytes(drawn_pdf(drawn))
+    document = library.add(path)
+    assert document.language == "hebrew"
+    for word, page in (("אלהים", 0), ("אֱלֹהִים", 0), ("השמים", 0), ("השומר", 1), ("סגור", 2)):
+        assert [hit.page_index for hit in library.search(word)] == [page]
+    assert language_of([pointed] * 3) == "hebrew"
+    assert Stemmer("hebrew")("אֱלֹהִים and packages") == "אלהים and packag"
 
 
 def test_english_words_in_a_russian_text() -> None:
