@@ -141,4 +141,5 @@ class _Line:
             of_letter.setdefault(at, []).append(mark)
         for index in order:
             yield index
-            yield from sorted(of_letter.get(index, ()), key=lambda mark: unicodedata.combining(self.text[mark]))
+            if index in of_letter:
+                yield from sorted(of_letter[index], key=lambda mark: unicodedata.combining(self.text[mark]))
