@@ -53,7 +53,7 @@ def closing_text(plan: SurveyPlan, notes: Mapping[int, str], together: str, born
             return f"The model wrote nothing usable on {parts}. A larger model may do better."
         return f"Nothing about it was found in {parts} read."
     told = [_counted_alone(plan, notes), *_left_out(plan, silent, unusable)]
-    if counted(plan.question) and len(unusable) + len(silent) < len(steps):
+    if collects(plan.question) and len(unusable) + len(silent) < len(steps):
         told.insert(1, CHOSEN)
     if any(note.endswith(MORE) for note in notes.values()):
         told.append(f"Notes that end in “{MORE}” were cut: there may be more.")

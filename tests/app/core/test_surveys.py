@@ -15,7 +15,7 @@ from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnText
 from app.core.lookups import Scope
 from app.core.survey_plan import SurveyPlan, survey_plan
-from app.core.survey_text import models_words
+from app.core.survey_text import CHOSEN, models_words
 from assets import sample_pdf
 from engine.messages import DropState
 from rag.types import DocumentId
@@ -267,6 +267,7 @@ def test_a_list_is_collected_from_the_notes_and_every_entry_is_cited(desk: Desk,
     assert all(re.search(r"\[\d+\]$", item) for item in items)
     assert notes.count("- ") == len(plan.parts)
     assert "Penguins" not in message.text
+    assert CHOSEN in message.text
     borne_out = {citation.marker for citation in message.citations if citation.verified != "not_found"}
     assert {int(item.rsplit("[", 1)[1][:-1]) for item in items} <= borne_out
 
