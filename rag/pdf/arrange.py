@@ -15,7 +15,7 @@ import pypdfium2 as pdfium
 
 from rag.pdf.characters import Box, Characters
 from rag.pdf.columns import Line, in_columns, right_to_left, same_row
-from rag.pdf.leftwards import in_logical_order
+from rag.pdf.leftwards import in_logical_order, rows_rejoined
 from rag.pdf.restore import restored, spells_nothing
 from rag.pdf.spaces import missing_spaces
 
@@ -118,7 +118,8 @@ def _direction(characters: Characters, index: int) -> int | None:
 
 
 def _in_order(characters: Characters, downwards: bool = False) -> Arranged:
-    found = _rows_in_order(characters, downwards)
+    rejoined = None if downwards else rows_rejoined(characters)
+    found = _rows_in_order(characters, downwards) if rejoined is None else Arranged(*rejoined)
     text, origin = in_logical_order(found.text, found.origin, characters)
     return Arranged(text, origin)
 

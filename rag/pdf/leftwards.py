@@ -29,6 +29,7 @@ ARABIC_RUN = re.compile(rf"{NUMBER}|{WORDS}")
 MARK = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc]")
 ALIKE = re.compile(rf"(?P<bracket>[()])(?P<words>[^(){LETTER}]+)(?P=bracket)")  # around words from the left
 ONE_ROW = 0.9  # of the middle letters' height: how far letters of one row may be off it
+BROKEN = 3  # letters a line, at most
 CLOSE = 0.35  # in the same measure: no space is as narrow
 COVERED = 0.1  # share of a line's letters that may stand on others
 
@@ -50,6 +51,32 @@ def in_logical_order(
         done = match.end()
     order += range(done, len(text))
     return "".join([*pieces, text[done:]]), [places[index] for index in order]
+
+
+def rows_rejoined(characters: Characters) -> tuple[str, list[int]] | None:
+    """The page's rows where PDFium broke them letter by letter: it takes a page with only a line or two of Hebrew for
+    one that is written downwards. None for other pages."""
+    text = characters.text
+    letters = [index for index, letter in enumerate(text) if not letter.isspace()]
+    if characters.turn or not right_to_left(text) or BROKEN * text.count("\n") < len(letters):
+        return None
+    rows: dict[int, list[int]] = {}
+    for index in letters:
+        rows.setdefault(round(characters.origin(index)[1]), []).append(index)
+    near = CLOSE * median(characters.box(index).height for index in letters)
+    parts = [_spaced_row(characters, rows[level], near) for level in sorted(rows, reverse=True)]
+    return "\n".join(part for part, _ in parts), [index for _, origin in parts for index in origin][:-1]
+
+
+def _spaced_row(characters: Characters, row: list[int], near: float) -> tuple[str, list[int]]:
+    """From left to right, with a place for the line's end."""
+    row.sort(key=lambda index: characters.box(index).left)
+    text, origin = "", []
+    for one, other in pairwise([*row, row[-1]]):
+        gap = " " if characters.box(other).left - characters.box(one).right > near else ""
+        text += characters.text[one] + gap
+        origin += [one] * (1 + len(gap))
+    return text, [*origin, row[-1]]
 
 
 class _Line:

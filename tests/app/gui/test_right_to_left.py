@@ -38,7 +38,9 @@ def font(qtbot: QtBot) -> None:
         pytest.skip("DejaVu Sans is not there")
 
 
-@pytest.mark.parametrize("lines", [HEBREW, POINTED, ARABIC], ids=["hebrew", "pointed", "arabic"])
+@pytest.mark.parametrize(
+    "lines", [HEBREW, POINTED, ARABIC, HEBREW[1:2], HEBREW[:2]], ids=["hebrew", "pointed", "arabic", "one", "two"]
+)
 def test_lines_are_read_in_logical_order(lines: list[str], tmp_path: Path) -> None:
     path = write_pdf(tmp_path / "page.pdf", [lines])
     with pypdfium2.PdfDocument(path) as document:
