@@ -20,8 +20,8 @@ _LISTING = r"(?:lists?|tables?|timeline|chronology|inventory|glossary|register|c
 REQUEST = re.compile(
     r"^(?:list|enumerate|itemi[sz]e)\s+(?!price)\S"
     rf"|^{_ASKS_FOR}(?:\s+(?:me|us))?\s+{_ALL}\s+\S"
-    r"|^(?:extract|collect|gather|compile)\s+(?P<plural>[^,]+)"
     rf"|^(?:{_MAKE}(?:an?|the)\s+|an?\s+){_ADJECTIVES}{_LISTING}\s+(?:of|with|that|containing|showing)\b"
+    r"|^(?:extract|collect|gather|compile)\s+(?P<plural>[^,]+)"
     rf"|^(?:what|which)\s+are\s+{_ALL}",
     re.IGNORECASE,
 )
@@ -34,7 +34,8 @@ _INSIDE = r"(?:compared|presented|proposed|explained|contained|given|treated|rec
 _CORE_VERBS = r"(?:mention|list|name|describe|define|discuss|cover|introduce|distinguish|document|cite|quote)"
 _MORE_VERBS = rf"(?:{_CORE_VERBS}|have|contain|include|give|present|propose|explain|recommend|compare|set out|lay down)"
 _THINGS = r"(?P<things>[^?.;:,]+?)"
-_NO_TOPICS = r"(?!(?:\w+\s+)?(?:topics|themes|subjects)\b)"  # those of a document are its summary
+# Topics of a document are its summary, differences are compared.
+_NO_TOPICS = r"(?!(?:\w+\s+)?(?:topics|themes|subjects|differences|similarities)\b)"
 _WHERE = rf"(?:in|on|by|throughout)\s+{DOCUMENT}"
 _TOLD = rf"(?:(?:{_CORE}|{_INSIDE}(?=\s+{_WHERE}))\b[^?.;:,]*)"
 _TELLS = rf"(?!have|include){_MORE_VERBS}(?:\s+(?:in|on|for)\b.*)?"

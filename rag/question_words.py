@@ -20,7 +20,7 @@ _LEAD = (
 LEAD = re.compile(rf"^\W*{_LEAD}", re.IGNORECASE)
 TAIL = re.compile(r"[\s,]*\b(?:please|for (?:me|us)|thanks|thank you|in total|altogether)[\s.!]*$", re.IGNORECASE)
 CLAUSE_END = re.compile(
-    r"[?!;]+|(?<!\bvs)(?<!\bDr)(?<!\bMr)(?<!\bno)(?<!\be\.g)(?<!\bi\.e)[.:](?=\s|$)|,\s+(?=(?:(?:and|but|then|so|please)\s+)*(?:what|which|how|who|when|where|why|is|are|does|do|can"
+    r"[?!]+|(?<!\btl);+|(?<!\bvs)(?<!\bDr)(?<!\bMr)(?<!\bno)(?<!\be\.g)(?<!\bi\.e)[.:](?=\s|$)|,\s+(?=(?:(?:and|but|then|so|please)\s+)*(?:what|which|how|who|when|where|why|is|are|does|do|can"
     r"|list|name|summari[sz]e|compare|count|give|tell)\b)",
     re.IGNORECASE,
 )
