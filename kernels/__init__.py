@@ -11,7 +11,7 @@ __all__ = ["isa", "numerics_label"]
 def isa() -> str:
     """The instruction set level in use; PAGEKEEP_ISA forces one.
 
-    "avx512bf16", "avx512", "avxvnni", "avx2", "dotprod" (ARM) or "portable".
+    "avx512bf16", "avx512", "avxvnni", "avx2", "i8mm" or "dotprod" (ARM), or "portable".
     """
     from kernels.native_program import default_isa
 

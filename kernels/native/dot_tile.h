@@ -24,6 +24,19 @@ PK_INLINE void dot_vectors(vi* dots, const uint8_t* q, const int8_t* a, int step
         });
         each<N>(PK_EACH(t) { dots[t] = iadd(dots[t], isum_pairs(pairs[t])); });
     });
+#elif defined(__ARM_FEATURE_DOTPROD)
+    each<COUNT>(PK_EACH(j) {
+        const vi w = iload(q + 64 * j);
+        const int8_t* tokens = a + j * step;
+        each<N / 4>(PK_EACH(i) {
+            const vi four = iload(tokens + 16 * i);
+            each<4>(PK_EACH(t) { dots[4 * i + t] = idot_lane<t>(dots[4 * i + t], w, four); });
+        });
+        each<N % 4>(PK_EACH(i) {
+            constexpr int t = N / 4 * 4 + i;
+            dots[t] = idot<KIND>(dots[t], w, broadcast4(tokens + 4 * t));
+        });
+    });
 #else
     each<COUNT>(PK_EACH(j) {
         const vi w = iload(q + 64 * j);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "executor.h"
+#include "weave.h"
 
 namespace pk {
 
@@ -57,12 +58,6 @@ const uint8_t* strip_at(const TensorView& weight, int strip) {
 }
 
 int strips_of(int rows) { return (rows + kStripRows - 1) / kStripRows; }
-
-// Words of `singles` (groups of one token) side by side: token t of every word run of `width` bytes.
-template <class Word>
-void weave(const Word* single, size_t words, size_t tokens, int token, Word* out) {
-    for (size_t i = 0; i < words; i++) out[i * tokens + token] = single[i];
-}
 
 const float* bias_row(const ProgramData& program, int tensor, int expert, int width) {
     if (tensor < 0) return nullptr;
@@ -124,13 +119,11 @@ void Executor::gather_group(const Op& op, const ExpertGroup& group) {
 }
 
 void Executor::weave_group(const Op& op, const ExpertGroup& group, Rounding way) const {
-    const size_t cols = program_.widths[op.src], n = group.pairs;
+    const size_t cols = program_.widths[op.src];
     const QuantGroup out = pairs_.input.group(way, group.pair - pairs_.pair_begin, cols, group.pairs);
     for (int t = 0; t < group.pairs; t++) {
         const QuantGroup single = buffers_[op.src].singles.group(way, pairs_.rows[group.pair + t], cols, 1);
-        weave(reinterpret_cast<const uint32_t*>(single.data), cols / 4, n, t, reinterpret_cast<uint32_t*>(out.data));
-        weave(single.meta, meta_words(way, cols), n, t, out.meta);
-        if (single.halves) weave(single.halves, half_words(cols), n, t, out.halves);
+        weave(single, way, cols, kernels_->run, t, out);
     }
 }
 

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #if defined(PK_ARM) && defined(__linux__)
 #include <sys/auxv.h>
+#elif defined(PK_ARM) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 namespace pk {
@@ -16,6 +18,18 @@ bool has_dot_products() {
     return (has & kDotProducts) && (has & kHalves);
 #else
     return true;  // Apple's processors all have them
+#endif
+}
+
+bool has_matrix_products() {
+#if defined(__linux__)
+    return has_dot_products() && (getauxval(AT_HWCAP2) & 1ul << 13);  // HWCAP2_I8MM
+#elif defined(__APPLE__)
+    int has = 0;
+    size_t size = sizeof has;
+    return sysctlbyname("hw.optional.arm.FEAT_I8MM", &has, &size, nullptr, 0) == 0 && has;
+#else
+    return false;
 #endif
 }
 }  // namespace
@@ -35,6 +49,7 @@ std::vector<const KernelTable*> available_levels() {
     if (avx2 && __builtin_cpu_supports("avxvnni")) levels.push_back(table_avxvnni());
     if (avx2) levels.push_back(table_avx2());
 #elif defined(PK_ARM)
+    if (has_matrix_products()) levels.push_back(table_i8mm());
     if (has_dot_products()) levels.push_back(table_dotprod());
 #endif
     levels.push_back(table_portable());

@@ -9,6 +9,7 @@ struct BertBatch;
 
 struct KernelTable {
     const char* name;
+    int run;  // bytes of a token side by side in a QuantGroup: 4 or 8
     void (*checksum)(const uint8_t* data, size_t length, uint8_t* out);  // XXH3-128 of more than 240 bytes
     bool (*supports)(int ggml_type);
     Rounding (*rounding)(int ggml_type);  // of the activations beside it
@@ -46,6 +47,7 @@ const KernelTable* table_avx512();
 const KernelTable* table_avx512bf16();
 #endif
 #if defined(PK_ARM)
+const KernelTable* table_i8mm();
 const KernelTable* table_dotprod();
 #endif
 

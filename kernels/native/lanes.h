@@ -157,16 +157,15 @@ PK_INLINE vi high32(vi a, vi b) { return vzip2q_u32(a, b); }
 PK_INLINE vi low64(vi a, vi b) { return vreinterpretq_u32_u64(vzip1q_u64(vreinterpretq_u64_u32(a), vreinterpretq_u64_u32(b))); }
 PK_INLINE vi high64(vi a, vi b) { return vreinterpretq_u32_u64(vzip2q_u64(vreinterpretq_u64_u32(a), vreinterpretq_u64_u32(b))); }
 PK_INLINE vi load_quad(const uint8_t* p, size_t) { return iload(p); }
-PK_INLINE vi load_u16s(const Strip& s, size_t at) {
-    uint32_t words[W];
-    for (int r = 0; r < W; r++) words[r] = load_u16(s.data + at + r * s.stride);
-    return vld1q_u32(words);
+PK_INLINE vf load_halves(const Strip& s, size_t at) {
+    uint16x4_t halves = vdup_n_u16(0);
+    each<W>(PK_EACH(r) { halves = vld1_lane_u16((const uint16_t*)(s.data + at + r * s.stride), halves, r); });
+    return (vf)vcvt_f32_f16(vreinterpret_f16_u16(halves));
 }
-PK_INLINE vf load_halves(const Strip& s, size_t at) { return ihalf_floats(load_u16s(s, at)); }
 PK_INLINE vi load_bytes(const Strip& s, size_t at) {
-    uint32_t words[W];
-    for (int r = 0; r < W; r++) words[r] = s.data[at + r * s.stride];
-    return vld1q_u32(words);
+    uint8x16_t bytes = vdupq_n_u8(0);
+    each<W>(PK_EACH(r) { bytes = vld1q_lane_u8(s.data + at + r * s.stride, bytes, 4 * r); });
+    return of_bytes(bytes);
 }
 #endif
 
@@ -193,6 +192,26 @@ PK_INLINE vi idot(vi sum, vi w, vi a) {
 #else
     return vreinterpretq_u32_s32(vdotq_s32(vreinterpretq_s32_u32(sum), vreinterpretq_s8_u32(w), vreinterpretq_s8_u32(a)));
 #endif
+}
+#endif
+
+// COUNT 4-channel groups of W rows to where the first of the rows begins in a tile.
+template <int COUNT>
+PK_INLINE void store_rows(uint8_t* q, const vi* w) {
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+    each<COUNT / 2>(PK_EACH(j) {
+        istore(q + 128 * j, low32(w[2 * j], w[2 * j + 1]));
+        istore(q + 128 * j + 16, high32(w[2 * j], w[2 * j + 1]));
+    });
+#else
+    each<COUNT>(PK_EACH(j) { istore(q + 64 * j, w[j]); });
+#endif
+}
+#if defined(__ARM_FEATURE_DOTPROD)
+// The same with token LANE of four.
+template <int LANE>
+PK_INLINE vi idot_lane(vi sum, vi w, vi four) {
+    return vreinterpretq_u32_s32(vdotq_laneq_s32(vreinterpretq_s32_u32(sum), vreinterpretq_s8_u32(w), vreinterpretq_s8_u32(four), LANE));
 }
 #endif
 PK_INLINE vi broadcast4(const int8_t* p) { return iset(load_i32(p)); }

@@ -8,6 +8,12 @@
 PK_BEGIN
 static inline int imin(int a, int b) { return a < b ? a : b; }
 static inline int imax(int a, int b) { return a > b ? a : b; }
+// Bytes of a row or token side by side in a tile or QuantGroup: what one instruction adds up.
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+constexpr int kTokenRun = 8;
+#else
+constexpr int kTokenRun = 4;
+#endif
 static inline size_t align64(size_t n) { return (n + 63) / 64 * 64; }
 
 static inline float bits_to_float(uint32_t bits) {

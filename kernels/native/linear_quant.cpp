@@ -6,7 +6,9 @@
 // scales and activation sums times integer minima, then total = fma(float(minima), m, float(products) * d) and
 // out = fma(total, activation scale, out). Neither sum overflows: 256 * 127 * 128 (a byte) * 128 (a scale) is 5.3e8, partial
 // sums before a byte's zero point is taken off (bytes to 255) included; 256 * 127 * 63 (a minimum) is 2.0e6.
-#if defined(__AVX512VNNI__) || defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#include "dot_matrix.h"
+#elif defined(__AVX512VNNI__) || defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
 #include "dot_tile.h"
 #else
 #include "dot_plain.h"
@@ -189,7 +191,7 @@ void linear_quant_strips(const LinearArgs& args, int first, int count, uint8_t* 
     const TileFormat& format = *tile_format(args.weight.type);
     const int most = strips_at_once(args.weight.cols);
     const StripRange range = {args, format, scratch, scratch + (size_t)most * 24 * args.weight.cols, first, first + count};
-    const bool direct = format.few && args.rows <= kGroupTokens;
+    const bool direct = format.few && args.rows <= kDirectTokens;
     for (int last = first + count; first < last; first += direct ? 1 : most) {
         if (direct) few_tokens_strip(range, first);
         else tiled_strips(range, first, imin(most, last - first));

@@ -53,7 +53,7 @@ static inline void put(float* at, int32_t word) { __builtin_memcpy(at, &word, 4)
 // COUNT channels of token t.
 template <int COUNT>
 static inline void interleave(const int8_t* q, int8_t* data, int tokens, int t) {
-    for (int j = 0; j < COUNT / 4; j++) __builtin_memcpy(data + 4 * (tokens * j + t), q + 4 * j, 4);
+    for (int j = 0; j < COUNT; j += kTokenRun) __builtin_memcpy(data + tokens * j + kTokenRun * t, q + j, kTokenRun);
 }
 
 #if defined(__AVX512VNNI__)

@@ -54,6 +54,19 @@ PK_INLINE vi idots(vi start, const vi* w, const int8_t* a, int step) {
     });
     return start;
 #else
+#if defined(__ARM_FEATURE_DOTPROD)
+    if (step == 4) {  // one token: its channels lie together
+        vi odd = iset(0);
+        each<COUNT / 4>(PK_EACH(i) {
+            const vi four = iload(a + 16 * i);
+            start = idot_lane<0>(start, w[4 * i], four);
+            odd = idot_lane<1>(odd, w[4 * i + 1], four);
+            start = idot_lane<2>(start, w[4 * i + 2], four);
+            odd = idot_lane<3>(odd, w[4 * i + 3], four);
+        });
+        return iadd(start, odd);
+    }
+#endif
     if constexpr (COUNT < 8) {
         each<COUNT>(PK_EACH(j) { start = idot<KIND>(start, w[j], broadcast4(a + j * step)); });
         return start;
@@ -170,7 +183,7 @@ struct TileSink {
     Strip strip;
     Tile tile;
     TileSink(const Strip& rows, const Tile& whole, int row)
-        : strip(rows), tile{whole.q + 4 * row, whole.d + row, whole.m + row, whole.factors + row} {}
+        : strip(rows), tile{whole.q + kTokenRun * row, whole.d + row, whole.m + row, whole.factors + row} {}
     PK_INLINE_MEMBER void take(int b, const Block& block) {
         prefetch_block<Walk>(strip, b);
         store(b, block);
@@ -182,10 +195,12 @@ struct TileSink {
     }
     template <int COUNT>
     PK_INLINE_MEMBER void store_bytes(const vi* w, uint8_t* q) {
+        vi bytes[COUNT];
         each<COUNT>(PK_EACH(j) {
-            if constexpr (Walk::kHalves && !kMin) istore(q + 64 * j, iadd8(w[j], iset8(kByteZero - Walk::kZero)));
-            else istore(q + 64 * j, w[j]);
+            if constexpr (Walk::kHalves && !kMin) bytes[j] = iadd8(w[j], iset8(kByteZero - Walk::kZero));
+            else bytes[j] = w[j];
         });
+        store_rows<COUNT>(q, bytes);
     }
     PK_INLINE_MEMBER void store(int b, const Block& block) {
         store_bytes<8>(block.w, tile.q + (size_t)512 * b);
@@ -265,8 +280,12 @@ static void first_tokens(Strip strip, int blocks, const QuantGroup& group, Tile 
     }
 }
 
+template <class Walk, class Places>
+struct FewTokens;
+template <class Walk, int... I>
+struct FewTokens<Walk, std::integer_sequence<int, I...>> {
+    static constexpr DotStrip kTable[] = {dot_strip<I + 1, Walk>...};
+};
 template <class Walk>
-static constexpr DotStrip few_tokens[kGroupTokens] = {
-    dot_strip<1, Walk>, dot_strip<2, Walk>, dot_strip<3, Walk>, dot_strip<4, Walk>,
-    dot_strip<5, Walk>, dot_strip<6, Walk>, dot_strip<7, Walk>, dot_strip<8, Walk>};
+static constexpr const DotStrip* few_tokens = FewTokens<Walk, std::make_integer_sequence<int, kDirectTokens>>::kTable;
 PK_END

@@ -13,7 +13,8 @@ static void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q
         for (int half = 0; half < 2; half++) {
             vi groups[4];
             load_dwords(rows_from(s, row), offset + 16 * half, groups);
-            for (int j = 0; j < 4; j++) istore(q + 64 * (4 * half + j) + 4 * row, ixor(groups[j], iset8(flip)));
+            for (int j = 0; j < 4; j++) groups[j] = ixor(groups[j], iset8(flip));
+            store_rows<4>(q + 256 * half + kTokenRun * row, groups);
         }
 }
 
@@ -21,7 +22,11 @@ template <class Walk>
 static constexpr TileFormat direct(int type) {
     constexpr TileShape kShape = Walk::kSuperblocks ? (Walk::kHalves ? kSuperHalved : kSuperWhole)
                                                     : (Walk::kHalves ? kHalved : kWhole);
+#if defined(__ARM_FEATURE_DOTPROD)
+    return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, nullptr};
+#else
     return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, first_tokens<Walk>};
+#endif
 }
 #else
 static void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q) {

@@ -1,4 +1,4 @@
-// A strip of 16 weight rows unpacked to bytes: q[block][4-channel group][row][4], scales d and minima m [block][row],
+// A strip of 16 weight rows unpacked to bytes: q[block][4-channel group][row][4] (8 for 4 with i8mm: kTokenRun), scales d and minima m [block][row],
 // or d [block][half][row] where a format has a scale per 16 channels. Of superblocks d and m are [superblock][row], and
 // factors[superblock]: the integer scales [8, or 16 with halves][row], then half as many pairs of minima [pair][row], as the
 // activation sums are paired (SuperWord). Everything behind a tile is shared by all formats.
@@ -44,13 +44,22 @@ typedef void (*DotStrip)(Strip strip, int blocks, const QuantGroup& group, Resul
 
 enum TileShape { kWhole, kHalved, kSuperWhole, kSuperHalved };
 
+// Tokens up to which a strip is multiplied without a tile.
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+constexpr int kDirectTokens = 1;  // a tile's bytes lie as the matrix instructions want them
+#elif defined(__ARM_FEATURE_DOTPROD)
+constexpr int kDirectTokens = 3;  // from 4 on products by lane spare what a tile costs
+#else
+constexpr int kDirectTokens = kGroupTokens;
+#endif
+
 struct TileFormat {
     int type;
     ByteKind kind;
     TileShape shape;
     void (*unpack)(Strip strip, int blocks, Tile tile);  // null: by way of the block format
     const DotStrip* few;  // by number of tokens - 1: straight from the strip, or null where a tile is as good
-    void (*first)(Strip strip, int blocks, const QuantGroup& group, Tile tile, Results results);  // 8 tokens, and the tile
+    void (*first)(Strip strip, int blocks, const QuantGroup& group, Tile tile, Results results);  // 8 tokens, and the tile; null: apart
 };
 const TileFormat* tile_format(int ggml_type);
 void unpack_strip(const TileFormat& format, const Strip& strip, int blocks, const Tile& tile);

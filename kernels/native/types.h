@@ -43,7 +43,8 @@ constexpr Rounding kRoundings[] = {kPerBlock, kPerSuper};
 enum SuperWord { kSuperScale = 0, kSuperOffsets = 1, kSuperHalfOffsets = 9, kSuperPairs = 25, kSuperHalfPairs = 29,
                  kSuperWords = 37 };
 
-// Activations of up to 8 tokens, interleaved: data[block][4-channel group][token][4]. Rounded per block, meta of a block is
+// Activations of up to 8 tokens, interleaved: data[block][4-channel group][token][4] (8 for 4
+// where the level's `run` is 8). Rounded per block, meta of a block is
 // d[tokens], d * sum[tokens] as floats, then -8 * sum[tokens], -128 * sum[tokens] as int32; for formats with a scale
 // per 16 channels `halves` of a block are -128 * sum[tokens] of either half as int32. Rounded per superblock, meta
 // of a superblock is [kSuperWords][tokens].

@@ -1,10 +1,11 @@
-"""Builds the products of two instruction set levels with a compiler of its own, and the program that compares them."""
+"""Builds the products of instruction set levels with a compiler of its own, and programs that compare two of them."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 NATIVE = Path(__file__).resolve().parents[2] / "kernels" / "native"
@@ -22,8 +23,8 @@ def build_check(
     levels: Mapping[str, tuple[str, ...]],
     folder: Path,
     compile_one: Callable[[str, tuple[str, ...], Path, Path], None],
-) -> Path:
-    """The program of level_check.cpp for two levels and their flags.
+) -> list[Path]:
+    """The programs of level_check.cpp for neighbours among some levels and their flags.
 
     `compile_one` takes the compiler, flags, a source and where its object goes.
     """
@@ -36,12 +37,13 @@ def build_check(
 
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(build, [(level, name) for level in levels for name in PRODUCTS]))
-    one, other = levels
-    sources, program = [Path(__file__).with_name("level_check.cpp"), NATIVE / "codebooks.cpp"], folder / "check"
-    run_compiler(
-        compiler, "-static", f"-DPK_ONE={one}", f"-DPK_OTHER={other}", *map(str, sources), *objects, "-o", str(program)
-    )
-    return program
+    sources = [str(Path(__file__).with_name("level_check.cpp")), str(NATIVE / "codebooks.cpp")]
+    programs = []
+    for one, other in pairwise(levels):
+        programs.append(folder / f"{one}.{other}")
+        macros = (f"-DPK_ONE={one}", f"-DPK_OTHER={other}")
+        run_compiler(compiler, "-static", *macros, *sources, *objects, "-o", str(programs[-1]))
+    return programs
 
 
 def run_check(*command: str) -> None:
