@@ -48,7 +48,8 @@ def run(options: Namespace, console: Console) -> None:
         documents = [session.import_file(Path(file)) for file in options.files]
         session.workspace.load_model(model)
         check_model_choices(session.wait_for_model(), options.template, options.reasoning)
-        with opened(session, options.conversation, documents) as conversation:
+        goes_on = bool(options.resume or options.rest or options.edit)
+        with opened(session, options.conversation, documents, must_exist=goes_on) as conversation:
             conversation = choose_scope(session, conversation, options)
             message = _message(session, conversation, options)
         session.saved(message.conversation)

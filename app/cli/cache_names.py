@@ -82,7 +82,7 @@ class Names:
         if refused := last_refusal(self._kv, found):
             next_step = of_command(refused.get("next", "")) or "See 'pagekeep cache stat'."  # older ones lack it
             raise UserError(f"Nothing is kept of {self.of(found).name!r}.", refusal_words(refused), next_step)
-        why = "The model has read nothing for it yet, or its state was evicted or removed."
+        why = "The model has not read it to its end yet, or its state was evicted or removed."
         raise UserError(f"Nothing is kept of {self.of(found).name!r}.", why, "Ask something in it; it is kept then.")
 
     def _of(self, state: str) -> Named:

@@ -29,10 +29,16 @@ def check_model_choices(loaded: ModelLoaded, template: str | None, reasoning: st
 
 
 @contextmanager
-def opened(session: Session, name: str | None, documents: Sequence[Document]) -> Iterator[Conversation]:
-    """The conversation of that name, or a new one, with the documents attached. A new one in which nothing was asked,
-    because the question was refused, is removed again, unless another process has come to use it."""
+def opened(
+    session: Session, name: str | None, documents: Sequence[Document], must_exist: bool = False
+) -> Iterator[Conversation]:
+    """The conversation of that name, or a new one unless it `must_exist`, with the documents attached. A new one in
+    which nothing was asked, because the question was refused, is removed again, unless another process has come to use
+    it."""
     workspace = session.workspace
+    if must_exist and (name is None or workspace.conversations.find(name) is None):
+        why = f"None is called {name!r}." if name else "--conversation NAME is missing."
+        raise UserError("There is no such conversation.", why, "See 'pagekeep chat ls'.")
     conversation, is_new = workspace.chats.named(name) if name else (workspace.chats.new(), True)
     try:
         for document in documents:

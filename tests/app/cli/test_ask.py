@@ -172,6 +172,13 @@ def test_interrupted_keeps_the_answer(pagekeep, starter_model: Path) -> None:
     assert answer.text
 
 
+@pytest.mark.parametrize("how", [("--resume",), ("--edit", 1, "-q", "Hi")])
+def test_only_a_conversation_that_is_there_is_gone_on_with(pagekeep, starter_model: Path, how: tuple) -> None:
+    error = pagekeep("ask", *how, "--conversation", "c", "--model", starter_model, "--json").error
+    assert (error["what"], error["why"]) == ("There is no such conversation.", "None is called 'c'.")
+    assert pagekeep("chat", "ls").out == ""
+
+
 def test_a_conversation_that_another_process_continues_is_refused(pagekeep, starter_model: Path) -> None:
     store = ConversationStore(pagekeep.home / "data" / "conversations.db")
     conversation = store.create("c")

@@ -179,7 +179,7 @@ def test_instructions_are_set_shown_and_removed(pagekeep) -> None:
 def test_saving_that_was_refused_is_told_where_nothing_is_kept(pagekeep) -> None:
     with store_of(pagekeep) as store:
         talk = store.create("X").id
-    assert "read nothing for it yet" in pagekeep("cache", "show", "X", "--json").error["why"]
+    assert "not read it to its end yet" in pagekeep("cache", "show", "X", "--json").error["why"]
     assert pagekeep("cache", "ls").out.strip() == "Nothing is kept yet."
     log = KvLog(Paths.below(pagekeep.home).kv)
     log.add("info", "save", conversation=talk, tokens=100, bytes=1000)
@@ -206,7 +206,7 @@ def test_a_refusal_counts_only_where_it_is_why_nothing_is_kept(pagekeep) -> None
     pagekeep("cache", "stat")
     days, refused = 86_400, {"operation": "notice", "what": NOT_SAVED, "why": "The disk is full."}
     logged(pagekeep, {"operation": "save", "conversation": talk, "at": -9 * days}, {**refused, "at": -3 * days})
-    assert "read nothing for it yet" in pagekeep("cache", "show", "X", "--json").error["why"]
+    assert "not read it to its end yet" in pagekeep("cache", "show", "X", "--json").error["why"]
     assert "Nothing is kept. Saving was refused" in pagekeep("cache", "ls").out, "nothing was saved since"
     logged(pagekeep, {"operation": "save", "conversation": talk, "at": 10 - 3 * days})
     told = pagekeep("cache", "show", "X", "--json").error
