@@ -21,7 +21,7 @@ _LOOK_SECONDS = 0.02
 # Waited is so long, and so many times what computing here would take, for the next pages and for all of them: what was
 # computed comes 2 s later at the most, unless the disk takes longer.
 _PATIENCE_SECONDS, _PATIENCE_TIMES, _STEP_TOKENS = 3.0, 3.0, 512
-_UNKNOWN_RATE = 500.0  # tokens a second
+_UNKNOWN_RATE = 50.0  # tokens a second: of a model that never ran here; a kill shows at once all the same
 
 
 class Go(Enum):
