@@ -18,7 +18,7 @@ def token_parts(report: StateReport) -> list[Part]:
     return [
         Part("in memory", report.tokens_memory, count(report.tokens_memory), "bar_restore"),
         Part("on disk", report.tokens_disk_only, count(report.tokens_disk_only), "bar_decode"),
-        Part("moves up", to_be_moved(report), count(to_be_moved(report)), "bar_first"),
+        Part("kept, moves up", to_be_moved(report), count(to_be_moved(report)), "bar_first"),
         Part("must be read", missing, count(missing), "bar_prefill"),
     ]
 
@@ -82,9 +82,9 @@ def values(report: StateReport) -> dict[str, str]:
 
 def headline(report: StateReport) -> str:
     missing = missing_tokens(report)
-    if moving := to_be_moved(report):
-        left = f", {plural(missing, 'token')} must be read" if missing else ""
-        return f"{plural(moving, 'token')} move up with the next question (approximate){left}."
+    if to_be_moved(report):
+        read = f"{plural(missing, 'token')} must be read" if missing else "Nothing must be read"
+        return f"{read}; what stands behind the removed turns moves up with the next question (approximate)."
     if not missing:
         where = "in memory" if not report.tokens_disk_only else "kept; part of it comes back from disk"
         return f"Everything is {where}. Nothing will be read again."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,6 @@ from app.core.kept import forget_kept
 from app.core.lookups import Scope
 from app.core.records import Conversation, MessageId, Mode
 from app.core.revisions import Revisions
-from app.core.spans import Operation
 from app.core.steady import check_steady
 from app.core.turns import Turns
 from engine.messages import ConversationId, ForkState
@@ -100,12 +98,7 @@ class Chats:
     def fork(self, conversation: ConversationId, title: str = "", last: MessageId | None = None) -> Conversation:
         """A copy of the history, up to the message `last`, that shares all KV pages. Raises UserError when another
         conversation has that title."""
-        if last is None:
-            began, store = time.perf_counter(), self._store()
-            copy = store.fork(conversation, title)
-            store.operations.note(copy.id, Operation("fork", (time.perf_counter() - began) * 1e3))
-        else:
-            copy = self._revisions.fork_at(conversation, last, title)
+        copy = self._revisions.fork(conversation, title, last)
         if self._host.started:  # what it begins with is then kept when its source is deleted
             self._host.client.send(ForkState(conversation, copy.id))
         return self._changed(copy)

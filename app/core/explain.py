@@ -52,7 +52,7 @@ def _after_cut(part: ComputedRange, moved: int) -> tuple[ComputedRange, ...]:
 
 
 def to_be_moved(report: StateReport) -> int:
-    """Tokens that the next question moves up instead of reading them."""
+    """Tokens that are kept for a history from which turns were taken out, and move up with the next question."""
     return sum(part.tokens for part in report.missing if part.reason == TO_BE_MOVED)
 
 

@@ -65,10 +65,10 @@ class Revisions:
         self._running = running
         self._log = log
 
-    def fork_at(self, conversation: ConversationId, message: MessageId, title: str = "") -> Conversation:
-        """A copy that ends with that message; it shares all KV pages up to there."""
+    def fork(self, conversation: ConversationId, title: str = "", last: MessageId | None = None) -> Conversation:
+        """A copy, up to the message `last`, that shares all KV pages up to there."""
         began, store = time.perf_counter(), self._store()
-        copy = store.fork(conversation, title, message)
+        copy = store.fork(conversation, title, last)
         kept = len(history(m for m in store.messages(copy.id) if m.in_context))
         identity, computed = store.computed(copy.id)
         store.set_computed(copy.id, identity, min(computed, kept))

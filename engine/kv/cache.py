@@ -171,7 +171,7 @@ class KvCache:
         if head:
             self.conversations.set_head(head.renamed(target))
             spent = (time.perf_counter() - started) * 1e3
-            self.log.add("info", "fork", conversation=target, source=source, tokens=head.tokens, milliseconds=spent)
+            self.log.add("debug", "fork", conversation=target, source=source, tokens=head.tokens, milliseconds=spent)
 
     def drop(self, conversation: str, disk: bool = False) -> None:
         """Frees the conversation's memory; `disk` also forgets it on disk. What others use stays.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
 from app.chat.words import shown_title
-from app.core.explain import must_be_read
+from app.core.explain import must_be_read, to_be_moved
 from app.core.records import Conversation, SearchHit
 from app.widgets.format import about, ago
 from app.widgets.rows import FACE, RowFace
@@ -42,9 +42,10 @@ def _state(state: StateReport | None) -> tuple[str, str, str]:
     """Icon, colour and words for where the KV state lives."""
     if state is None or not state.tokens:
         return "chat", "faint", ""
-    icon, color, words = _TIER[state.tier]
+    tier = "memory" if state.tier == "none" and to_be_moved(state) else state.tier
+    icon, color, words = _TIER[tier]
     missing = must_be_read(state)
-    if state.tier == "none" and state.rebuild_seconds > 0:
+    if tier == "none" and state.rebuild_seconds > 0:
         words = f"{words}, {about(state.rebuild_seconds)}"
     elif missing > state.tokens // 10 and state.rebuild_seconds > 0:
         words = f"{words}, {about(state.rebuild_seconds * missing / state.tokens)} to read"

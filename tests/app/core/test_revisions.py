@@ -81,6 +81,8 @@ def test_a_fork_from_a_message_outlives_its_source(desk: Desk) -> None:
     desk.workspace.chats.purge(source)
     report = desk.answer(fork.id, "Where does it end?").report
     assert report.tokens.reused.total >= kept - 1 > 128
+    (noted,) = (e for e in desk.workspace.states.operations(fork.id) if e["operation"] == "fork")
+    assert (noted["tokens"], noted["source"]) == (kept, source), "told once, and what the copy has"
     assert not report.recomputed()
     assert report.difference is None
 

@@ -90,10 +90,11 @@ def test_cache_numbers() -> None:
 def test_what_moves_up_is_not_said_to_be_read() -> None:
     parts = (ComputedRange(900, "to be moved up"), ComputedRange(99, "turns removed"), ComputedRange(1, "last sampled"))
     state = replace(STATE, missing=parts)
-    assert headline(state) == "900 tokens move up with the next question (approximate), 100 tokens must be read."
+    moves = "what stands behind the removed turns moves up with the next question (approximate)."
+    assert headline(state) == f"100 tokens must be read; {moves}"
     assert values(state)["Must be read"] == "99 tokens: turns removed"
     moved = replace(STATE, tokens_memory=STATE.tokens_memory + 99, missing=(parts[0], parts[2]))
-    assert headline(moved) == "900 tokens move up with the next question (approximate)."
+    assert headline(moved) == f"Nothing must be read; {moves}"
     assert values(moved)["Must be read"] == "nothing"
 
 
