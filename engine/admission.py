@@ -133,7 +133,8 @@ class Admission:
         whole = restore is None or self._confirm(turn)
         kept = self._cache.losses.sound(turn.kv)
         if whole and kept:
-            self._log_settled(turn)
+            if not turn.logged:
+                self._log_settled(turn)
             return True
         if not kept:
             turn.phase = Phase.PREFILL

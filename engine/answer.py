@@ -50,6 +50,9 @@ class AnswerText:
     def _add(self, piece: str) -> str:
         if self.stopped:
             return ""
+        if not self._stop:
+            self.text += piece
+            return piece
         self._held += piece
         ready = self._first_stop()
         if ready is None:

@@ -70,7 +70,10 @@ class ReplyStream:
         """Text that can be shown now; what could still become a mark is held back."""
         if token_id in self._tokenizer.eog_ids:
             return ""
-        self._held += self._stream.push(token_id)
+        text = self._stream.push(token_id)
+        if not self._marks and self._part == self._shown:  # nothing is ever held back
+            return text
+        self._held += text
         return "".join(self._released())
 
     def flush(self) -> str:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 OPEN = re.compile(r"\[(?:\d+\s*[,;]\s*)*(\d*)$")  # a marker that is being written, and its last number so far
 OPENING = re.compile(r"\[\s?(\d+)")
 LEADING = re.compile(r"\s?(\d+)")
+_MOST_KNOWN = 64  # markers that are being written
 LONGEST_MARKER = 40  # characters of an answer's end that are looked at
 Floats = npt.NDArray[np.float32]
 
@@ -44,6 +45,7 @@ class CitationLimit:
     def __init__(self, vocabulary: Vocabulary, size: int) -> None:
         self._vocabulary = vocabulary
         self._size = size
+        self._known: dict[tuple[str | None, int], npt.NDArray[np.int64]] = {}  # every token of an answer asks
 
     @cached_property
     def _tokens(self) -> tuple[_DigitToken, ...]:
@@ -60,11 +62,18 @@ class CitationLimit:
             elif leading:
                 yield _DigitToken(token, leading[1], text[0].isspace(), opens=False)
 
-    def struck(self, written: str, count: int) -> list[int]:
+    def struck(self, written: str, count: int) -> npt.NDArray[np.int64]:
         """Ids of tokens that may not follow `written` when the context has passages 1 to `count`."""
         found = OPEN.search(written[-LONGEST_MARKER:])
-        begun = found[1] if found else None
-        wrong = []
+        case = found[1] if found else None, count
+        if case not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[case] = np.array([*self._find(*case)], np.int64)
+        return self._known[case]
+
+    def _find(self, begun: str | None, count: int) -> Iterator[int]:
+        """`begun`: digits of the number that is being written, None outside of markers."""
         for token in self._tokens:
             if token.opens:
                 allowed = _leads_to_one(token.digits, count)
@@ -73,13 +82,12 @@ class CitationLimit:
             else:
                 allowed = _leads_to_one(token.digits if token.spaced else begun + token.digits, count)
             if not allowed:
-                wrong.append(token.id)
-        return wrong
+                yield token.id
 
     def limited(self, logits: Floats, written: str, count: int) -> Floats:
         """Logits [vocabulary] without what would name a passage that is not there; the argument stays as it is."""
         wrong = self.struck(written, count)
-        if not wrong:
+        if not len(wrong):
             return logits
         scores = logits.copy()
         scores[wrong] = -np.inf

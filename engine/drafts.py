@@ -6,14 +6,14 @@ Saxena 2023, https://github.com/apoorvumang/prompt-lookup-decoding, describes th
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
+from kernels.native_program import native_module
 
 SHORTEST_MATCH = 2
 LONGEST_MATCH = 16
-_ROOM = 512  # tokens that the copy of the conversation grows by
 
 
 @dataclass(frozen=True)
@@ -24,36 +24,20 @@ class Draft:
     match: int = 0
 
 
+NO_DRAFT = Draft()
+
+
 class DraftSource:
     """The tokens of one turn as an array that grows with the answer."""
 
     def __init__(self, prompt: Sequence[int]) -> None:
         self._prompt = len(prompt)
-        self._count = len(prompt)
-        self._ids = np.empty(self._count + _ROOM, np.int32)
-        self._ids[: self._count] = prompt
+        self._ids = array("i", prompt)
 
     def find(self, answer: Sequence[int], most: int) -> Draft:
         """At most `most` tokens behind the latest of the longest matches with the end of prompt and `answer`."""
-        self._take(answer)
-        ids = self._ids[: self._count]
-        if most < 1 or len(ids) <= SHORTEST_MATCH:
-            return Draft()
-        ends, length = np.flatnonzero(ids[:-1] == ids[-1]), 1
-        while len(ends) and length < LONGEST_MATCH:
-            longer = ends[ends >= length]
-            longer = longer[ids[longer - length] == ids[-1 - length]]
-            if not len(longer):
-                break
-            ends, length = longer, length + 1
-        if length < SHORTEST_MATCH or not len(ends):
-            return Draft()
-        start = int(ends[-1]) + 1
-        return Draft(tuple(ids[start : start + most].tolist()), length)
-
-    def _take(self, answer: Sequence[int]) -> None:
-        fresh = answer[self._count - self._prompt :]
-        if self._count + len(fresh) > len(self._ids):
-            self._ids = np.concatenate((self._ids, np.empty(_ROOM + len(fresh), np.int32)))
-        self._ids[self._count : self._count + len(fresh)] = fresh
-        self._count += len(fresh)
+        self._ids.extend(answer[len(self._ids) - self._prompt :])
+        if most < 1:
+            return NO_DRAFT
+        end, length = native_module().latest_match(self._ids, SHORTEST_MATCH, LONGEST_MATCH)
+        return Draft(tuple(self._ids[end : end + most]), length) if length else NO_DRAFT

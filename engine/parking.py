@@ -25,7 +25,7 @@ class Parking:
 
     def holds(self, turn: Turn) -> bool:
         """Its rows are part of the parked step: nothing else may be computed for it."""
-        return any(turn is held for held, _ in self._parked)
+        return bool(self._parked) and any(turn is held for held, _ in self._parked)
 
     @property
     def answering(self) -> bool:

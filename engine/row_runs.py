@@ -7,6 +7,8 @@ from engine.messages import Role
 from engine.runner import RowRun
 from engine.turn import Turn
 
+_GENERATED = (int(Role.GENERATED),)
+
 
 def decode_run(turn: Turn, draft: tuple[int, ...] = ()) -> RowRun:
     """Feeds the last sampled token and what is drafted behind it; without the draft where memory is short."""
@@ -17,7 +19,7 @@ def decode_run(turn: Turn, draft: tuple[int, ...] = ()) -> RowRun:
         if not draft:
             raise
         return decode_run(turn)
-    return RowRun(turn.kv, ids, (int(Role.GENERATED),) * len(ids), turn.position - 1, outputs=len(ids))
+    return RowRun(turn.kv, ids, _GENERATED * len(ids), turn.position - 1, outputs=len(ids))
 
 
 def prefill_run(turn: Turn, room: int) -> RowRun:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Rows
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.kv.sequence import Sequence
+from kernels.native_program import TokenRun
 from kernels.program import StepBatch, StepResult
 
 
@@ -23,18 +23,20 @@ class Backend(Protocol):
 
 
 @runtime_checkable
-class ParkingBackend(Backend, Protocol):
-    """One whose steps can wait between two layers while others run: see NativeProgram."""
+class RunsBackend(Backend, Protocol):
+    """One that takes runs of tokens as they are, and whose steps can wait between two layers while others run: see
+    NativeProgram."""
 
-    def step_parkable(self, batch: StepBatch) -> StepResult: ...
+    def step_runs(
+        self, runs: Rows[TokenRun], cancel: npt.NDArray[np.uint8], *, parkable: bool = False
+    ) -> StepResult: ...
 
-    def resume(self, milliseconds: float = 0.0) -> StepResult: ...
+    def resume(self, milliseconds: float = 0.0, tables: Rows[npt.NDArray[np.uint64]] | None = None) -> StepResult: ...
 
     def drop(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class RowRun:
+class RowRun(NamedTuple):
     """Consecutive tokens of one sequence in a step.
 
     Attributes:
@@ -61,49 +63,39 @@ class Runner:
 
     def __init__(self, backend: Backend, micro_batch: int = 0) -> None:
         self._backend = backend
-        self._parking = backend if isinstance(backend, ParkingBackend) else None
+        self._native = backend if isinstance(backend, RunsBackend) else None
         self._micro_batch = micro_batch
-        self._parked: StepBatch | None = None
         self.cancel: npt.NDArray[np.uint8] = np.zeros(1, np.uint8)
 
     def step(self, runs: Rows[RowRun], *, parkable: bool = False) -> StepResult:
         """One step. `logits` and `hidden` hold the wanted rows of all runs, run after run. If `parkable` it may come
         back `parked` and wait for `resume` with the same runs, or for `drop`."""
-        results = []
         parts = _parts(runs, self._micro_batch)
-        for part in parts:
-            results.append(self._step(_batch(part, self.cancel), parkable and len(parts) == 1))
+        if len(parts) == 1:
+            return self._step(parts[0], parkable)
+        results = []
+        for part in parts:  # never parked: what is before it would have to be kept
+            results.append(self._step(part, parkable=False))
             if not results[-1].completed:
                 return results[-1]
-        if len(results) == 1:
-            return results[0]
         logits = np.concatenate([result.logits for result in results])
         return StepResult(True, logits, np.concatenate([result.hidden for result in results]))
 
-    def _step(self, batch: StepBatch, parkable: bool) -> StepResult:
-        """A part of a step is never parked: what is before it would have to be kept."""
-        if not parkable or self._parking is None:
-            return self._backend.step(batch)
-        result = self._parking.step_parkable(batch)
-        if result.parked:
-            self._parked = batch
-        return result
+    def _step(self, runs: Rows[RowRun], parkable: bool) -> StepResult:
+        if self._native is None:
+            return self._backend.step(_batch(runs, self.cancel))
+        given = [(run.ids, run.roles, run.start, run.sequence.block_table(), run.write, run.outputs) for run in runs]
+        return self._native.step_runs(given, self.cancel, parkable=parkable)
 
     def resume(self, runs: Rows[RowRun], milliseconds: float = 0.0) -> StepResult:
         """Goes on with the parked step, whose pages may have moved since; parked again after so long (0: never)."""
-        assert self._parking is not None
-        assert self._parked is not None, "no step is parked"
-        self._parked.pages[:] = _block_tables(runs)
-        result = self._parking.resume(milliseconds)
-        if not result.parked:
-            self._parked = None
-        return result
+        assert self._native is not None, "no step is parked"
+        return self._native.resume(milliseconds, [run.sequence.block_table() for run in runs])
 
     def drop(self) -> None:
         """The parked step will not be resumed."""
-        if self._parking is not None:
-            self._parking.drop()
-        self._parked = None
+        if self._native is not None:
+            self._native.drop()
 
     def head(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Logits [vocabulary] of one final hidden vector [channels]."""
@@ -111,10 +103,10 @@ class Runner:
         return logits
 
 
-def _parts(runs: Rows[RowRun], most: int) -> list[list[RowRun]]:
+def _parts(runs: Rows[RowRun], most: int) -> Rows[Rows[RowRun]]:
     """The runs in order, cut so that each part has at most `most` rows (0: no limit)."""
     if not most:
-        return [list(runs)]
+        return (runs,)
     parts: list[list[RowRun]] = [[]]
     room = most
     for run in runs:
@@ -135,7 +127,6 @@ def _cut(run: RowRun, begin: int, end: int) -> RowRun:
 
 
 def _batch(runs: Rows[RowRun], cancel: npt.NDArray[np.uint8]) -> StepBatch:
-    """Between two steps nothing computes: plain lists are quicker than numpy for a few rows."""
     ends = list(accumulate((len(run.ids) for run in runs), initial=0))
     outputs = (range(end - run.outputs, end) for run, end in zip(runs, ends[1:], strict=True))
     return StepBatch(

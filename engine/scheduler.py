@@ -7,7 +7,7 @@ the reader looks at goes first. A page that another turn is computing right now 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Set
 from functools import partial
 
 import numpy as np
@@ -27,15 +27,15 @@ from engine.messages import (
     TurnId,
 )
 from engine.mishaps import explained
-from engine.parking import Parking
+from engine.parking import Parking, Planned
 from engine.row_runs import decode_run, prefill_run
 from engine.runner import RowRun, Runner
-from engine.sampler import sample
 from engine.speculation import Speculation
 from engine.timings import Rates
 from engine.turn import Phase, Turn
 
 MAX_RUNNING = 16
+Floats = npt.NDArray[np.float32]
 
 
 class Scheduler:
@@ -132,7 +132,9 @@ class Scheduler:
     def _in_order(self, phase: Phase) -> list[Turn]:
         """Turns of a phase: the focused conversation first, then by priority, then by age."""
         turns = [turn for turn in self._turns.values() if turn.phase is phase and not self._parking.holds(turn)]
-        return sorted(turns, key=lambda turn: (not self._focused(turn), not turn.request.priority))
+        if len(turns) > 1:
+            turns.sort(key=lambda turn: (not self._focused(turn), not turn.request.priority))
+        return turns
 
     def _focused(self, turn: Turn) -> bool:
         return turn.request.conversation == self.focus
@@ -143,8 +145,8 @@ class Scheduler:
         for turn in self._in_order(Phase.RESTORING):
             self._guard(turn, partial(self._admission.poll, turn, self._alone))
 
-    def _plan(self) -> list[tuple[Turn, RowRun]]:
-        planned: list[tuple[Turn, RowRun]] = []
+    def _plan(self) -> Planned:
+        planned: Planned = []
         reading = next((turn for turn in self._in_order(Phase.PREFILL) if self._admission.may_compute(turn)), None)
         self._apart = not self._apart and reading is not None and reading.unread <= SHORT_PROMPT
         decoding = [] if self._apart else self._in_order(Phase.DECODE)
@@ -156,10 +158,12 @@ class Scheduler:
             planned += self._guarded_run(reading, partial(prefill_run, reading, room))
         return planned
 
-    def _guarded_run(self, turn: Turn, make: Callable[[], RowRun]) -> list[tuple[Turn, RowRun]]:
-        runs: list[tuple[Turn, RowRun]] = []
-        self._guard(turn, lambda: runs.append((turn, make())))
-        return runs
+    def _guarded_run(self, turn: Turn, make: Callable[[], RowRun]) -> Planned:
+        try:
+            return [(turn, make())]
+        except Exception as error:
+            self._fail(turn, explained(error))
+            return []
 
     def _sample_kept(self) -> bool:
         """Turns whose prompt is cached to its end, hidden vector included, need no step for their first token."""
@@ -167,7 +171,7 @@ class Scheduler:
         for turn in self._in_order(Phase.PREFILL):
             hidden = self._admission.kept_hidden(turn)
             if hidden is not None and self._admission.sound(turn):
-                self._sample(turn, self._runner.head(hidden))
+                self._sample(turn, self._runner.head(hidden)[None], 0)
                 sampled = True
         return sampled
 
@@ -198,38 +202,31 @@ class Scheduler:
         if not prompt_tokens:
             self._speculation.costs.saw(rows, ms)
 
-    def _apply(
-        self,
-        runs: Sequence[tuple[Turn, RowRun]],
-        sound: Set[int],
-        logits: npt.NDArray[np.float32], hidden: npt.NDArray[np.float32], ms: float,
-    ) -> None:  # fmt: skip
+    def _apply(self, runs: Planned, sound: Set[int], logits: Floats, hidden: Floats, ms: float) -> None:
         row, sampled = 0, []
         for turn, run in runs:
             if id(turn) not in sound:
                 self._report_prefill(turn)
             elif turn.phase is Phase.PREFILL:
-                self._after_prefill(turn, run, logits[row:], hidden[row:])
+                self._after_prefill(turn, run, row, logits, hidden)
             else:
-                sampled.append(self._verify(turn, run, logits[row : row + run.outputs]))
+                sampled.append(self._verify(turn, run, row, logits))
             row += run.outputs
         if len(sampled) == len(runs):
             self._rates.saw_decode(sum(sampled) / len(sampled), ms)
 
-    def _after_prefill(
-        self, turn: Turn, run: RowRun, logits: npt.NDArray[np.float32], hidden: npt.NDArray[np.float32]
-    ) -> None:
+    def _after_prefill(self, turn: Turn, run: RowRun, row: int, logits: Floats, hidden: Floats) -> None:
         if run.write:
             turn.kv.commit(run.ids, run.roles)
         turn.fed += len(run.ids)
         self._report_prefill(turn)
         if run.outputs:
-            self._admission.keep_prompt_end(turn, hidden[0])
-            self._sample(turn, logits[0])
+            self._admission.keep_prompt_end(turn, hidden[row])
+            self._sample(turn, logits, row)
         elif turn.generated and turn.kv.num_tokens == len(turn.wanted):
             turn.phase = Phase.DECODE
 
-    def _verify(self, turn: Turn, run: RowRun, logits: npt.NDArray[np.float32]) -> int:
+    def _verify(self, turn: Turn, run: RowRun, row: int, logits: Floats) -> int:
         """Samples row by row as if each were a step of its own, up to the first draft that differs: what is behind it
         is never committed. Returns the number of tokens sampled."""
         drafted = len(run.ids) - 1
@@ -237,7 +234,7 @@ class Scheduler:
         place = 0
         while True:
             turn.kv.commit(run.ids[place : place + 1], run.roles[place : place + 1])
-            self._sample(turn, logits[place])
+            self._sample(turn, logits, row + place)
             if turn.phase is not Phase.DECODE or place == drafted or turn.generated[-1] != run.ids[place + 1]:
                 break
             place += 1
@@ -251,11 +248,11 @@ class Scheduler:
         request, rate = turn.request, self._rates.prefill
         self._emit(PrefillProgress(request.turn, request.conversation, done, total, rate))
 
-    def _sample(self, turn: Turn, logits: npt.NDArray[np.float32]) -> None:
+    def _sample(self, turn: Turn, logits: Floats, row: int) -> None:
         sampling = turn.request.sampling
         if sampling.citations and self._citations is not None:
-            logits = self._citations.limited(logits, turn.answer.written, sampling.citations)
-        token = sample(logits, sampling, turn.recent(sampling.penalty_window), turn.position)
+            logits, row = self._citations.limited(logits[row], turn.answer.written, sampling.citations)[None], 0
+        token = turn.pick(logits, row, turn.generated, turn.position)
         if not turn.generated:
             turn.clock.sampled_first()
             turn.phase = Phase.DECODE

@@ -96,6 +96,8 @@ class Service:
         """Handles what is queued. The flag is cleared first: a Cancel that raised it is then in the queue."""
         if self.running is not None:
             self.running.runner.cancel[0] = 0
+        if not patience and self._inbox.empty():
+            return True
         try:
             command = self._inbox.get(timeout=patience) if patience else self._inbox.get_nowait()
             while command is not None:
@@ -143,7 +145,6 @@ class Service:
         idle = running.settings.idle_seconds
         if idle and running.cache.retire(idle, [focus] if focus else []):
             self._stats_due = now  # the panel shows what is left
-
         pause = running.settings.canary_seconds
         if pause and now - self._idle_since >= pause:
             self._idle_since = now

@@ -8,8 +8,8 @@ enough; the threshold is the one with the most expected tokens per second, and n
 
 from __future__ import annotations
 
-import statistics
 from collections import deque
+from collections.abc import Iterable
 from collections.abc import Sequence as Rows
 from dataclasses import dataclass, field
 
@@ -24,6 +24,7 @@ _LEAST_GAIN = 1.05
 _OPTIMISM = 0.05  # what an unmeasured row is thought to cost, of the smallest known step
 _KEPT_TIMES = 5
 _STALE_STEPS = 512  # after which what a step cost is measured again
+_LOOK_STEPS = 32  # how often such times are looked for
 _SEEN_KEPT = 0.9  # weight of earlier drafts
 _PASSED_KEPT = 0.99  # drafts that were not tried pull the chance back to the first guess
 
@@ -41,27 +42,40 @@ class StepCosts:
 
     def __init__(self) -> None:
         self._times: dict[int, _Times] = {}
+        self._known: dict[int, float] = {}
         self._steps = 0
 
     def saw(self, rows: int, milliseconds: float) -> None:
         self._steps += 1
-        times = self._times.setdefault(rows, _Times())
+        times = self._times.get(rows)
+        if times is None:
+            times = self._times[rows] = _Times()
         times.step = self._steps
         times.last.append(milliseconds)
-        for known in [rows for rows, times in self._times.items() if self._steps - times.step > _STALE_STEPS]:
-            del self._times[known]
+        self._known[rows] = _median(times.last)
+        if self._steps % _LOOK_STEPS == 0:
+            for old in [rows for rows, times in self._times.items() if self._steps - times.step > _STALE_STEPS]:
+                del self._times[old], self._known[old]
 
     def of(self, rows: int) -> float:
         """Between known numbers of rows in proportion; above them cautiously cheap, so that it is tried. 0: unknown."""
-        known = {rows: statistics.median(times.last) for rows, times in self._times.items()}
-        below = max((count for count in known if count <= rows), default=0)
-        above = min((count for count in known if count >= rows), default=0)
+        known = self._known
+        if rows in known:
+            return known[rows]
+        below = max((count for count in known if count < rows), default=0)
+        above = min((count for count in known if count > rows), default=0)
         if not below:
             return known[above] if above else 0.0
         if not above:
             return known[below] + (rows - below) * _OPTIMISM * min(known.values())
-        share = (rows - below) / (above - below) if above > below else 0.0
-        return known[below] + share * (known[above] - known[below])
+        return known[below] + (rows - below) / (above - below) * (known[above] - known[below])
+
+
+def _median(values: Iterable[float]) -> float:
+    """As statistics.median, in a tenth of its time: every step waits for it."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 class Chances:
@@ -122,6 +136,8 @@ class Speculation:
             turn.source = DraftSource(turn.prompt.ids)
         left = turn.request.sampling.max_tokens - len(turn.generated) - 1
         draft = turn.source.find(turn.generated, min(LONGEST_DRAFT, left, self._context - turn.position - 1))
+        if self._end_tokens.isdisjoint(draft.ids):
+            return draft
         ends = (place for place, token in enumerate(draft.ids) if token in self._end_tokens)
         return Draft(draft.ids[: next(ends, len(draft.ids))], draft.match)
 
@@ -133,11 +149,12 @@ class Speculation:
         plain_cost = self.costs.of(len(found))
         if not plain_cost or not any(draft.ids for draft in found):
             return plain
-        tried = [[self._reach(draft, threshold) for draft in found] for threshold in _THRESHOLDS]
-        tried += [_fitted(lengths, passes) for lengths in tried for passes in (1, 2)]
-        best = max(tried, key=lambda lengths: self._gain(found, lengths))
-        least = _LEAST_GAIN * len(found) / plain_cost
-        return best if self._gain(found, best) >= least else plain
+        reached = [tuple(self._reach(draft, threshold) for draft in found) for threshold in _THRESHOLDS]
+        tried = dict.fromkeys(reached)  # mostly they are the same few
+        tried |= dict.fromkeys(_fitted(lengths, passes) for lengths in [*tried] for passes in (1, 2))
+        gains = {lengths: self._gain(found, lengths) for lengths in tried if any(lengths)}
+        best = max(gains, key=gains.__getitem__, default=None)
+        return list(best) if best and gains[best] >= _LEAST_GAIN * len(found) / plain_cost else plain
 
     def _reach(self, draft: Draft, threshold: float) -> int:
         """How many of the draft's tokens are reached with a chance of at least `threshold`."""
@@ -155,7 +172,7 @@ class Speculation:
         return tokens / self.costs.of(len(found) + sum(lengths))
 
 
-def _fitted(lengths: Rows[int], passes: int) -> list[int]:
+def _fitted(lengths: Rows[int], passes: int) -> tuple[int, ...]:
     """Shortened, the longest first, until the step's rows fit so many passes of the kernels, if they can."""
     shorter = list(lengths)
     for _ in range(len(lengths) + sum(lengths) - passes * _PASS_ROWS):
@@ -163,4 +180,4 @@ def _fitted(lengths: Rows[int], passes: int) -> list[int]:
         if not longest:
             break
         shorter[shorter.index(longest)] -= 1
-    return shorter
+    return tuple(shorter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import cached_property
 from typing import NamedTuple
 
 from engine.answer import AnswerText
@@ -24,6 +25,7 @@ from engine.messages import (
     TurnFinished,
 )
 from engine.timings import TurnClock
+from kernels.sample.cpu import Pick, picker
 
 
 class Span(NamedTuple):
@@ -89,16 +91,17 @@ class Turn:
     @property
     def position(self) -> int:
         """Position of the next token to be sampled."""
-        return len(self.prompt) + len(self.generated)
+        return len(self.request.tokens.ids) + len(self.generated)
 
     @property
     def unread(self) -> int:
         """Prompt tokens that have no KV yet."""
         return len(self.prompt) - self.kv.num_tokens
 
-    def recent(self, window: int) -> list[int]:
-        """The answer's last `window` tokens. The prompt is left out: its words are what an answer should use."""
-        return self.generated[-window:] if window > 0 else []
+    @cached_property
+    def pick(self) -> Pick:
+        """Draws its tokens. Penalties look at the answer alone: the prompt's words are what it should use."""
+        return picker(self.request.sampling)
 
     @property
     def reused_in_all(self) -> ReusedTokens:

@@ -8,14 +8,13 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.encoding import encode
-from kernels.program import Embed, Head, Program, StepBatch, StepResult
+from kernels.program import Head, Program, StepBatch, StepResult
 
 # Raised whenever a change alters the last bits of any result.
 NUMERICS_REVISION = 4
@@ -23,7 +22,11 @@ LOWEST_PRIORITY = 19  # as a nice value
 
 Floats = NDArray[np.float32]
 _COMPLETED, _PARKED = 1, 2  # outcomes of a native step
-_I32, _U8, _U64 = np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.uint64)
+_NOBODY_ELSE = 2  # references to an array that only a local variable and the call that counts them hold
+
+# Tokens of one sequence in a step: ids, roles (0 prompt, 1 generated; as many), position of the first, block table
+# uint64 [pages], whether K and V are stored, and how many of the last rows want logits.
+TokenRun: TypeAlias = tuple[Sequence[int], Sequence[int], int, NDArray[np.uint64], bool, int]
 
 
 @cache
@@ -65,8 +68,8 @@ class NativeProgram:
         self.program = program
         self.threads = threads
         self.isa = isa or default_isa()
-        self._token_rows = _smallest_embedding(program)
-        self._parked: tuple[StepBatch, Floats, Floats] | None = None
+        self._parked: tuple[StepBatch | None, Floats, Floats] | None = None
+        self._spare: tuple[Floats, Floats] | None = None
         self._has_head = any(isinstance(op, Head) for op in program.instructions)
         self._executor = native_module().Executor(
             list(program.widths),
@@ -91,11 +94,20 @@ class NativeProgram:
         are: a caller that moves them changes `batch.pages`."""
         return self._run(batch, parkable=True)
 
-    def resume(self, milliseconds: float = 0.0) -> StepResult:
+    def step_runs(self, runs: Sequence[TokenRun], cancel: NDArray[np.uint8], *, parkable: bool = False) -> StepResult:
+        """The same for runs of tokens, one for each sequence: quicker, as no arrays are made for the step. Until a
+        parked one is resumed `cancel` must live; its pages may move, see `resume`."""
+        logits, hidden = self._outputs(sum(run[5] for run in runs))
+        outcome = self._executor.step_runs(runs, cancel, logits, hidden, parkable)
+        return self._result(outcome, None, logits, hidden)
+
+    def resume(self, milliseconds: float = 0.0, tables: Sequence[NDArray[np.uint64]] | None = None) -> StepResult:
         """Go on with the parked step; the result is that of an undisturbed one. After `milliseconds` (0: never) it is
-        parked again. ValueError: there is none."""
+        parked again. `tables`: where the pages of its runs are now. ValueError: there is none."""
         if self._parked is None:
             raise ValueError("no step is parked")
+        if tables is not None:
+            self._executor.move_pages(tables)
         (batch, logits, hidden), self._parked = self._parked, None
         return self._result(self._executor.resume(milliseconds), batch, logits, hidden)
 
@@ -105,10 +117,7 @@ class NativeProgram:
         self._executor.drop()
 
     def _run(self, batch: StepBatch, parkable: bool) -> StepResult:
-        check_batch(batch, self.program, self._token_rows)
-        outputs = len(batch.out_rows)
-        logits = np.empty((outputs, self.program.vocabulary if self._has_head else 0), np.float32)
-        hidden = np.empty((outputs, self.program.channels if self._has_head else 0), np.float32)
+        logits, hidden = self._outputs(len(batch.out_rows))
         outcome = self._executor.step(
             batch.tokens,
             batch.roles,
@@ -124,10 +133,23 @@ class NativeProgram:
         )
         return self._result(outcome, batch, logits, hidden)
 
-    def _result(self, outcome: int, batch: StepBatch, logits: Floats, hidden: Floats) -> StepResult:
+    def _outputs(self, rows: int) -> tuple[Floats, Floats]:
+        """Arrays for logits and hidden vectors: those of the step before, where nobody holds them any more (fresh ones
+        are fresh memory of the system, which takes long to touch)."""
+        if self._spare is not None:
+            (logits, hidden), self._spare = self._spare, None
+            free = sys.getrefcount(logits) == sys.getrefcount(hidden) == _NOBODY_ELSE
+            if free and len(logits) == rows:
+                return logits, hidden
+        width, channels = (self.program.vocabulary, self.program.channels) if self._has_head else (0, 0)
+        return np.empty((rows, width), np.float32), np.empty((rows, channels), np.float32)
+
+    def _result(self, outcome: int, batch: StepBatch | None, logits: Floats, hidden: Floats) -> StepResult:
         parked = outcome == _PARKED
         if parked:
             self._parked = batch, logits, hidden  # native code holds pointers into them
+        else:
+            self._spare = logits, hidden
         return StepResult(outcome == _COMPLETED, logits, hidden, parked)
 
     def head(self, hidden: Floats) -> Floats:
@@ -173,11 +195,6 @@ class NativeProgram:
         return results
 
 
-def _smallest_embedding(program: Program) -> int | None:
-    rows = [program.tensors[op.weight].rows for op in program.instructions if isinstance(op, Embed)]
-    return min(rows) if rows else None
-
-
 def _check(name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tuple[int | None, ...]) -> None:
     if not isinstance(array, np.ndarray) or array.dtype != dtype:
         raise ValueError(f"{name} must be a {dtype} array")
@@ -186,45 +203,3 @@ def _check(name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tuple[in
         raise ValueError(f"{name} has shape {found}, expected {shape}")
     if not array.flags.c_contiguous:
         raise ValueError(f"{name} must be contiguous")
-
-
-def check_batch(batch: StepBatch, program: Program, token_rows: int | None) -> None:
-    """Everything native code relies on. ValueError names the field."""
-    rows, sequences = len(batch.tokens), len(batch.seq_start)
-    _check("tokens", batch.tokens, _I32, (None,))
-    _check("roles", batch.roles, _U8, (rows,))
-    _check("seq_rows", batch.seq_rows, _I32, (sequences + 1,))
-    _check("seq_start", batch.seq_start, _I32, (None,))
-    _check("pages", batch.pages, _U64, (sequences, None))
-    _check("seq_write", batch.seq_write, _U8, (sequences,))
-    _check("out_rows", batch.out_rows, _I32, (None,))
-    _check("cancel", batch.cancel, _U8, (1,))
-    if rows == 0:
-        raise ValueError("the batch has no rows")
-    _check_ranges(batch, rows, token_rows)
-    if program.kv_layers:
-        _check_pages(batch, program.page_tokens)
-
-
-def _check_ranges(batch: StepBatch, rows: int, token_rows: int | None) -> None:
-    """Every step waits for it: a few numbers are quicker as Python's own."""
-    borders = batch.seq_rows.tolist()
-    if borders[0] != 0 or borders[-1] != rows or any(a > b for a, b in pairwise(borders)):
-        raise ValueError(f"seq_rows {borders} do not cover {rows} rows in order")
-    if min(batch.seq_start.tolist(), default=0) < 0:
-        raise ValueError("seq_start has a negative position")
-    if len(batch.out_rows) and not 0 <= batch.out_rows.min() <= batch.out_rows.max() < rows:
-        raise ValueError(f"out_rows must lie in 0..{rows - 1}")
-    if token_rows is not None and not 0 <= batch.tokens.min() <= batch.tokens.max() < token_rows:
-        raise ValueError(f"token ids must lie in 0..{token_rows - 1}")
-
-
-def _check_pages(batch: StepBatch, page_tokens: int) -> None:
-    counts = (b - a for a, b in pairwise(batch.seq_rows.tolist()))
-    needed = [-(-(start + count) // page_tokens) for start, count in zip(batch.seq_start.tolist(), counts, strict=True)]
-    if max(needed, default=0) > batch.pages.shape[1]:
-        raise ValueError(f"{max(needed)} pages are needed, the block table has {batch.pages.shape[1]}")
-    for sequence, count in enumerate(needed):
-        used = batch.pages[sequence, :count]
-        if not used.all() or int(np.bitwise_or.reduce(used)) % 64:
-            raise ValueError(f"sequence {sequence}: a page address is missing or not 64-byte aligned")

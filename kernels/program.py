@@ -9,7 +9,7 @@ Over 300 lines: the whole instruction set in one place, nearly all of it fields 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -334,8 +334,7 @@ class StepBatch:
     cancel: NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class StepResult:
+class StepResult(NamedTuple):
     """logits float32 [R, vocabulary]; hidden float32 [R, channels] after the output norm.
 
     Neither is valid unless `completed`. `parked`: the step waits between two layers and can be resumed.

@@ -17,13 +17,20 @@ class TokenStream:
         self._tokenizer = tokenizer
         self._special = special
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._begun = False  # a character may be
 
     def push(self, token_id: int) -> str:
         """The characters that became complete with this token; often empty in the middle of one."""
-        return self._decoder.decode(self._tokenizer.token_bytes(token_id, special=self._special))
+        added = self._tokenizer.token_bytes(token_id, special=self._special)
+        if not self._begun and added.isascii():
+            return added.decode("ascii")
+        text = self._decoder.decode(added)
+        self._begun = bool(self._decoder.getstate()[0])
+        return text
 
     def flush(self) -> str:
         """The end of the text: U+FFFD for bytes still kept back, else nothing. The stream starts afresh."""
         rest = self._decoder.decode(b"", final=True)
         self._decoder.reset()
+        self._begun = False
         return rest

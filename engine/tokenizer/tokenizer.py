@@ -11,6 +11,7 @@ from engine.tokenizer.spm import byte_of
 from engine.tokenizer.vocabulary import TokenType, Vocabulary
 
 _SPECIAL = (TokenType.UNKNOWN, TokenType.CONTROL)
+_MOST_KNOWN = 4096
 
 
 class Tokenizer:
@@ -28,6 +29,7 @@ class Tokenizer:
         self.add_bos = wants_bos and vocabulary.bos is not None
         self.warnings = kind.warnings
         self._texts, self._types = vocabulary.texts, vocabulary.types
+        self._known: dict[tuple[int, bool], bytes] = {}  # what answers are made of: the next step waits for it
         self._user_defined = vocabulary.special((TokenType.USER_DEFINED,))
         self._all_special = vocabulary.special((*_SPECIAL, TokenType.USER_DEFINED))
         self._encoder = kind.encoder
@@ -57,6 +59,14 @@ class Tokenizer:
 
     def token_bytes(self, token_id: int, *, special: bool = True) -> bytes:
         """The bytes a token adds to the text; empty for unused tokens. IndexError beyond the vocabulary."""
+        known = self._known.get((token_id, special))
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[token_id, special] = self._find_bytes(token_id, special)
+        return known
+
+    def _find_bytes(self, token_id: int, special: bool) -> bytes:
         if not 0 <= token_id < self.vocabulary:
             raise IndexError(f"token id {token_id} is outside the vocabulary of {self.vocabulary}")
         kind, text = self._types[token_id], self._texts[token_id]

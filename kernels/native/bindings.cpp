@@ -1,4 +1,5 @@
-// The Python module kernels._native. Shapes and dtypes are validated by kernels/native_program.py.
+// The Python module kernels._native. Batches are checked by step_input.cpp, other shapes and types by
+// kernels/native_program.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -10,10 +11,12 @@
 
 #include "executor.h"
 #include "isa.h"
+#include "step_input.h"
 
 namespace nb = nanobind;
 void bind_encoder(nb::module_& m);
 void bind_guarded(nb::module_& m);
+void bind_sampling(nb::module_& m);
 using namespace nb::literals;
 
 namespace {
@@ -70,34 +73,49 @@ public:
         : executor_(decode(std::move(widths), tensors, layers, ropes, ops, reals, page_tokens, vocabulary, channels),
                     threads, pk::find_level(isa)) {}
 
-    // 0: stopped, 1: completed, 2: parked; then the arrays must live until resume or drop.
-    int step(Array1<int32_t> tokens, Array1<uint8_t> roles, Array1<int32_t> seq_rows, Array1<int32_t> seq_start, Array2<uint64_t> pages,
-              Array1<uint8_t> seq_write, Array1<int32_t> out_rows, Array1<uint8_t> cancel, FloatRows logits,
-             FloatRows hidden, bool parkable) {
+    // Outcome of each: 0 stopped, 1 completed, 2 parked. A parked step's arrays must live until resume or drop.
+    int step(nb::handle tokens, nb::handle roles, nb::handle seq_rows, nb::handle seq_start, nb::handle pages,
+             nb::handle seq_write, nb::handle out_rows, nb::handle cancel, nb::handle logits, nb::handle hidden, bool parkable) {
+        using pk::ArrayView;
+        const ArrayView tokens_view(tokens, "tokens", ArrayView::kInt, {-1});
+        const ArrayView start_view(seq_start, "seq_start", ArrayView::kInt, {-1});
+        const Py_ssize_t rows = tokens_view.length(0), sequences = start_view.length(0);
+        const ArrayView roles_view(roles, "roles", ArrayView::kByte, {rows});
+        const ArrayView rows_view(seq_rows, "seq_rows", ArrayView::kInt, {sequences + 1});
+        const ArrayView pages_view(pages, "pages", ArrayView::kWord, {sequences, -1});
+        const ArrayView write_view(seq_write, "seq_write", ArrayView::kByte, {sequences});
+        const ArrayView out_view(out_rows, "out_rows", ArrayView::kInt, {-1});
         pk::BatchView batch;
-        batch.tokens = tokens.data();
-        batch.roles = roles.data();
-        batch.rows = static_cast<int>(tokens.shape(0));
-        batch.seq_rows = seq_rows.data();
-        batch.seq_start = seq_start.data();
-        batch.sequences = static_cast<int>(seq_start.shape(0));
-        batch.pages = pages.data();
-        batch.max_pages = static_cast<int>(pages.shape(1));
-        batch.seq_write = seq_write.data();
-        batch.out_rows = out_rows.data();
-        batch.outputs = static_cast<int>(out_rows.shape(0));
-        batch.cancel = cancel.data();
-        batch.logits = logits.data();
-        batch.hidden = hidden.data();
-        batch.parkable = parkable;
-        nb::gil_scoped_release release;
-        return static_cast<int>(executor_.step(batch));
+        batch.tokens = tokens_view.data<int32_t>();
+        batch.roles = roles_view.data<uint8_t>();
+        batch.rows = static_cast<int>(rows);
+        batch.seq_rows = rows_view.data<int32_t>();
+        batch.seq_start = start_view.data<int32_t>();
+        batch.sequences = static_cast<int>(sequences);
+        batch.pages = pages_view.data<uint64_t>();
+        batch.max_pages = pages_view.length(1);
+        batch.seq_write = write_view.data<uint8_t>();
+        batch.out_rows = out_view.data<int32_t>();
+        batch.outputs = out_view.length(0);
+        return static_cast<int>(run(batch, cancel, logits, hidden, parkable));
+    }
+
+    int step_runs(nb::sequence runs, nb::handle cancel, nb::handle logits, nb::handle hidden, bool parkable) {
+        arrays_.fill(runs);
+        pk::BatchView batch;
+        arrays_.show(batch);
+        const pk::Outcome outcome = run(batch, cancel, logits, hidden, parkable);
+        if (outcome == pk::Outcome::Parked) std::swap(arrays_, parked_arrays_);  // which moves none of their memory
+        return static_cast<int>(outcome);
     }
 
     int resume(double milliseconds) {
         nb::gil_scoped_release release;
         return static_cast<int>(executor_.resume(milliseconds));
     }
+
+    // Of a parked step that came as runs.
+    void move_pages(nb::sequence tables) { parked_arrays_.place(tables); }
 
     void drop() { executor_.drop(); }
 
@@ -125,6 +143,21 @@ public:
     void fill(float value) { executor_.fill(value); }
 
 private:
+    pk::Outcome run(pk::BatchView& batch, nb::handle cancel, nb::handle logits, nb::handle hidden, bool parkable) {
+        using pk::ArrayView;
+        const pk::ProgramData& program = executor_.program();
+        const ArrayView cancel_view(cancel, "cancel", ArrayView::kByte, {1});
+        pk::check_batch(batch, program);
+        const ArrayView logits_view(logits, "logits", ArrayView::kFloat, {batch.outputs, -1});
+        const ArrayView hidden_view(hidden, "hidden", ArrayView::kFloat, {batch.outputs, -1});
+        batch.cancel = cancel_view.data<uint8_t>();
+        batch.logits = logits_view.data<float>();
+        batch.hidden = hidden_view.data<float>();
+        batch.parkable = parkable;
+        nb::gil_scoped_release release;
+        return executor_.step(batch);
+    }
+
     static pk::ProgramData decode(std::vector<int> widths, const Array2<uint64_t>& tensors,
                                   const Array2<int64_t>& layers, const nb::list& ropes, const Array2<int64_t>& ops,
                                   const Array2<double>& reals, int page_tokens, int vocabulary, int channels) {
@@ -150,6 +183,7 @@ private:
     }
 
     pk::Executor executor_;
+    pk::StepArrays arrays_, parked_arrays_;
 };
 
 // For each part, which consists of the next `counts[part]` pieces: 1 if all of them have their checksums.
@@ -186,11 +220,14 @@ NB_MODULE(_native, m) {
     m.def("parts_intact", &parts_intact);
     bind_encoder(m);
     bind_guarded(m);
+    bind_sampling(m);
     nb::class_<NativeExecutor>(m, "Executor")
         .def(nb::init<std::vector<int>, Array2<uint64_t>, Array2<int64_t>, nb::list, Array2<int64_t>, Array2<double>,
                       int, int, int, int, const std::string&>())
         .def("step", &NativeExecutor::step)
+        .def("step_runs", &NativeExecutor::step_runs)
         .def("resume", &NativeExecutor::resume)
+        .def("move_pages", &NativeExecutor::move_pages)
         .def("drop", &NativeExecutor::drop)
         .def("head", &NativeExecutor::head)
         .def("load_buffer", &NativeExecutor::load_buffer)

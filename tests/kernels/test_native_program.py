@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernels.native_program import NativeProgram, available_isas
-from kernels.program import Attention, Linear, Route, StepBatch, TensorRef
+from kernels.native_program import NativeProgram, TokenRun, available_isas
+from kernels.program import Attention, Linear, Route, StepBatch, StepResult, TensorRef
 from tests.kernels.kv_cases import Pages
 from tests.kernels.small_model import VOCABULARY, SmallModel, small_model
 
@@ -141,11 +141,95 @@ def test_wrong_batches_are_refused_by_name() -> None:
         "pages are needed": {"seq_start": np.array([60], np.int32)},
         "not 64-byte aligned": {"pages": good.pages + np.uint64(8)},
         "out_rows must lie": {"out_rows": np.array([20], np.int32)},
-        "roles has shape": {"roles": np.zeros(3, np.uint8)},
+        r"roles has shape \(3,\), expected \(20,\)": {"roles": np.zeros(3, np.uint8)},
+        r"pages has shape \(1,\), expected \(1, None\)": {"pages": np.zeros(1, np.uint64)},
+        "pages must be a uint64": {"pages": good.pages.astype(np.int64)},
+        "a page address is missing": {"pages": good.pages * np.uint64(0)},
+        "tokens must be contiguous": {"tokens": np.repeat(good.tokens, 2)[::2]},
+        "roles must be a uint8": {"roles": [0] * 20},
+        "seq_write must be a uint8": {"seq_write": np.ones(1, bool)},
+        "seq_rows .0, 7, 3. do not cover": {
+            "seq_rows": np.array([0, 7, 3], np.int32),
+            "seq_start": np.zeros(2, np.int32),
+            "seq_write": np.ones(2, np.uint8),
+            "pages": np.repeat(good.pages, 2, axis=0),
+        },
+        "seq_start has a negative": {"seq_start": np.array([-1], np.int32)},
+        "cancel has shape": {"cancel": np.zeros(2, np.uint8)},
+        "the batch has no rows": {
+            "tokens": good.tokens[:0],
+            "roles": good.roles[:0],
+            "seq_rows": np.zeros(2, np.int32),
+            "out_rows": good.out_rows[:0],
+        },
     }
     for text, change in wrong.items():
         with pytest.raises(ValueError, match=text):
             native.step(replace(good, **change))
+    assert native.step(good).completed
+
+
+def runs_of(pages: Pages, parts: list[tuple[int, np.ndarray, int]], outputs: int) -> list[TokenRun]:
+    return [
+        (tuple(tokens.tolist()), (0,) * len(tokens), start, pages.table[number], True, outputs)
+        for number, tokens, start in parts
+    ]
+
+
+def test_runs_of_tokens_give_what_their_arrays_give() -> None:
+    model = small_model()
+    native, cancel = NativeProgram(model.program, 2), np.zeros(1, np.uint8)
+    pages, others = model.pages(3, 128), model.pages(3, 128)
+    parts = [(2, TOKENS[:60], 0), (0, TOKENS[100:101], 0), (1, TOKENS[200:290], 0)]
+    wanted = native.step(replace(batch_of(pages, parts), out_rows=np.array([59, 60, 150], np.int32)))
+    found = native.step_runs(runs_of(others, parts, 1), cancel)
+    assert np.array_equal(found.logits, wanted.logits)
+    assert np.array_equal(found.hidden, wanted.hidden)
+    assert native.step_runs(runs_of(others, parts, 0), cancel).logits.shape == (0, VOCABULARY)
+
+
+def test_results_that_nobody_holds_are_written_over_and_others_are_not() -> None:
+    model = small_model()
+    native, pages, cancel = NativeProgram(model.program, 1), model.pages(1, 64), np.zeros(1, np.uint8)
+
+    def step(at: int) -> StepResult:
+        return native.step_runs(runs_of(pages, [(0, TOKENS[at : at + 1], at)], 1), cancel)
+
+    address = step(0).logits.ctypes.data
+    view = step(1).logits[0]  # holds the array that it is a part of
+    assert view.ctypes.data == address
+    kept = view.copy()
+    assert step(2).logits.ctypes.data != address
+    assert np.array_equal(view, kept)
+
+
+def test_wrong_runs_are_refused_by_name() -> None:
+    model = small_model()
+    native, pages = NativeProgram(model.program, 1), model.pages(1, 64)
+    cancel = np.zeros(1, np.uint8)
+    ids, roles, start, table, write, outputs = runs_of(pages, [(0, TOKENS[:20], 0)], 1)[0]
+    wrong = {
+        "token ids must lie": (*ids[1:], VOCABULARY),
+        "token ids must": (*ids[1:], -1),
+        "token ids": (*ids[1:], 1 << 40),
+        "of 19 ids has 20 roles": ids[1:],
+    }
+    runs = {text: (given, roles, start, table, write, outputs) for text, given in wrong.items()}
+    runs |= {
+        "pages are needed": (ids, roles, 60, table, write, outputs),
+        "negative position": (ids, roles, -1, table, write, outputs),
+        "not 64-byte aligned": (ids, roles, start, table + np.uint64(8), write, outputs),
+        "a page address is missing": (ids, roles, start, table * np.uint64(0), write, outputs),
+        "pages must be a uint64": (ids, roles, start, table.tolist(), write, outputs),
+        "out_rows must lie": (ids, roles, start, table, write, 21),
+        "the batch has no rows": ((), (), start, table, write, 0),
+    }
+    for text, run in runs.items():
+        with pytest.raises(ValueError, match=text):
+            native.step_runs([run], cancel)
+    with pytest.raises(ValueError, match="cancel has shape"):
+        native.step_runs([(ids, roles, start, table, write, outputs)], np.zeros(2, np.uint8))
+    assert native.step_runs([(ids, roles, start, table, write, outputs)], cancel).completed
 
 
 def test_wrong_programs_are_refused_by_name() -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernels.native_program import NativeProgram
+from kernels.native_program import NativeProgram, TokenRun
 from kernels.program import PARK, STOP, StepBatch, StepResult
+from tests.kernels.kv_cases import Pages
 from tests.kernels.small_model import small_model
 from tests.kernels.test_native_program import TOKENS, batch_of
 
@@ -59,3 +60,38 @@ def test_only_who_asks_is_parked_and_a_parked_step_can_be_stopped() -> None:
     result = native.resume()
     assert not result.completed
     assert not result.parked
+
+
+def test_pages_of_parked_runs_may_move() -> None:
+    """Before each piece they lie elsewhere, and where they were is overwritten."""
+    model = small_model()
+    native, cancel = NativeProgram(model.program, 2), np.array([PARK], np.uint8)
+    quiet, pages = model.pages(1, 400), model.pages(1, 400)
+    wanted = native.step(batch_of(quiet, [(0, TOKENS[:333], 0)]))
+
+    def run(pages: Pages) -> TokenRun:
+        return tuple(TOKENS[:333].tolist()), (0,) * 333, 0, pages.table[0], True, 333
+
+    result, times = native.step_runs([run(pages)], cancel, parkable=True), 0
+    while result.parked:
+        assert native.step_runs([run(quiet)], np.zeros(1, np.uint8), parkable=True).completed
+        moved = model.pages(1, 400)
+        for page in range(pages.table.shape[1]):
+            moved.page(0, page)[:] = pages.page(0, page)
+            pages.page(0, page)[:] = 0xFF
+        pages = moved
+        result, times = native.resume(tables=[pages.table[0]]), times + 1
+    assert times > 10
+    assert np.array_equal(result.logits, wanted.logits)
+
+
+def test_pages_of_other_sequences_are_refused() -> None:
+    model = small_model()
+    native, pages = NativeProgram(model.program, 1), model.pages(2, 128)
+    run = tuple(TOKENS[:90].tolist()), (0,) * 90, 0, pages.table[0], True, 1
+    assert native.step_runs([run], np.array([PARK], np.uint8), parkable=True).parked
+    for tables in ([], [pages.table[0], pages.table[1]], [pages.table[0][:1]]):
+        with pytest.raises(ValueError, match=r"sequences|pages has shape"):
+            native.resume(tables=tables)
+    while native.resume(tables=[pages.table[0]]).parked:
+        pass

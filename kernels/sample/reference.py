@@ -1,8 +1,4 @@
-"""Sampling: logits of one position to one token id.
-
-Order: penalties, top-k, top-p, min-p, temperature, draw. Random numbers come from a counter, (seed, position), so a
-conversation that was saved, restored or regenerated from the same place draws the same tokens (DESIGN section 3).
-"""
+"""The truth for rule."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from engine.messages import Sampling
+from kernels.sample.rule import Rule
 
 Floats = npt.NDArray[np.float32]
 _MASK = (1 << 64) - 1
@@ -35,53 +31,51 @@ def _mix(value: int) -> int:
     return value ^ (value >> 31)
 
 
-def sample(logits: Floats, sampling: Sampling, recent: Sequence[int], position: int) -> int:
+def sample(logits: Floats, rule: Rule, recent: Sequence[int], position: int) -> int:
     """Picks the token id for `position`.
 
     Args:
         logits: [vocabulary] float32; not modified.
         recent: the ids before `position`, oldest first; the last `penalty_window` of them are penalised.
     """
-    scores = _penalised(logits, sampling, recent)
-    if sampling.temperature <= 0.0:
+    scores = _penalised(logits, rule, recent)
+    if rule.temperature <= 0.0:
         return int(np.argmax(scores))
-    ids, kept = _candidates(scores, sampling)
-    weights = np.exp((kept - kept[0]) / np.float64(sampling.temperature))
-    threshold = uniform(sampling.seed, position) * float(weights.sum())
+    ids, kept = _candidates(scores, rule)
+    weights = np.exp((kept - kept[0]) / np.float64(rule.temperature))
+    threshold = uniform(rule.seed, position) * float(weights.sum())
     chosen = int(np.searchsorted(np.cumsum(weights), threshold, side="right"))
     return int(ids[min(chosen, len(ids) - 1)])
 
 
-def _penalised(logits: Floats, sampling: Sampling, recent: Sequence[int]) -> Floats:
+def _penalised(logits: Floats, rule: Rule, recent: Sequence[int]) -> Floats:
     """Repetition divides (or multiplies) the score, frequency and presence subtract from it."""
-    neutral = sampling.repetition_penalty == 1.0 and not (
-        sampling.frequency_penalty or sampling.presence_penalty
-    )
-    if neutral or not recent or sampling.penalty_window <= 0:
+    neutral = rule.repetition_penalty == 1.0 and not (rule.frequency_penalty or rule.presence_penalty)
+    if neutral or not recent or rule.penalty_window <= 0:
         return logits
-    counts = Counter(recent[-sampling.penalty_window :])
+    counts = Counter(recent[-rule.penalty_window :])
     ids = np.fromiter(counts.keys(), np.int64, len(counts))
     times = np.fromiter(counts.values(), np.float32, len(counts))
     scores = logits.copy()
     picked = scores[ids]
-    factor = np.float32(sampling.repetition_penalty)
+    factor = np.float32(rule.repetition_penalty)
     picked = np.where(picked > 0, picked / factor, picked * factor)
-    scores[ids] = picked - times * sampling.frequency_penalty - sampling.presence_penalty
+    scores[ids] = picked - times * rule.frequency_penalty - rule.presence_penalty
     return scores
 
 
-def _candidates(scores: Floats, sampling: Sampling) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _candidates(scores: Floats, rule: Rule) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """The ids that may be drawn and their scores, best first; at least one."""
-    ids = _top_k(scores, sampling.top_k)
+    ids = _top_k(scores, rule.top_k)
     kept = scores[ids].astype(np.float64)
     probabilities = np.exp(kept - kept[0])
     probabilities /= probabilities.sum()
     count = len(ids)
-    if sampling.top_p < 1.0:
-        reached = int(np.searchsorted(np.cumsum(probabilities), sampling.top_p, side="left")) + 1
+    if rule.top_p < 1.0:
+        reached = int(np.searchsorted(np.cumsum(probabilities), rule.top_p, side="left")) + 1
         count = min(count, reached)
-    if sampling.min_p > 0.0:
-        count = min(count, max(1, int((probabilities >= sampling.min_p * probabilities[0]).sum())))
+    if rule.min_p > 0.0:
+        count = min(count, max(1, int((probabilities >= rule.min_p * probabilities[0]).sum())))
     return ids[:count], kept[:count]
 
 

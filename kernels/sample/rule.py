@@ -1,0 +1,29 @@
+"""What a draw is ruled by."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Rule(Protocol):
+    """Temperature 0 is greedy: the best score, the lowest id of equal ones. `top_k` 0: all. Penalties look at the last
+    `penalty_window` tokens: repetition divides (or multiplies) the score, frequency and presence subtract from it."""
+
+    @property
+    def temperature(self) -> float: ...
+    @property
+    def top_k(self) -> int: ...
+    @property
+    def top_p(self) -> float: ...
+    @property
+    def min_p(self) -> float: ...
+    @property
+    def repetition_penalty(self) -> float: ...
+    @property
+    def frequency_penalty(self) -> float: ...
+    @property
+    def presence_penalty(self) -> float: ...
+    @property
+    def penalty_window(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
