@@ -174,21 +174,22 @@ struct WalkQ3_K {
             for (int half = 0; half < 2; half++) {
                 vi high[4];
                 load_dwords(s, at + 16 * half, high);
-                each<2>(PK_EACH(four) {
+#pragma GCC unroll 1
+                for (int four = 0; four < 2; four++) {
                     vi packed[4];
                     load_dwords(s, at + 32 + 32 * four + 16 * half, packed);
                     each<4>(PK_EACH(k) {
-                        constexpr int group = 4 * four + k;
                         HalfBlock block;
                         for (int j = 0; j < 4; j++) {
                             const vi two = iand(ishr(packed[j], 2 * k), iset8(3));
-                            const vi moved = ishl(ishr(high[j], group), 2);
+                            const vi moved = ishl(ishr(high[j], k), 2);
                             block.w[j] = ior(two, iand(moved, iset8(4)));
                         }
-                        block.scale = isub(byte_of(scales[group / 2], 2 * (group % 2) + half), offset);
-                        sink.take_half(b + group, half, block);
+                        block.scale = isub(byte_of(scales[2 * four + k / 2], 2 * (k % 2) + half), offset);
+                        sink.take_half(b + 4 * four + k, half, block);
                     });
-                });
+                    for (int j = 0; j < 4; j++) high[j] = ishr(high[j], 4);
+                }
             }
             for (int i = 0; i < 4; i++) byte_pairs(scales[i], 32, super.pairs + 2 * i);
             sink.close(b / 8, super);
