@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -109,6 +110,21 @@ def test_a_long_prefix_is_read_a_hundred_rows_at_a_time(tmp_path: Path) -> None:
         assert opened.cache.match(tokens_of(range(pages * PAGE))).disk_tokens == pages * PAGE
         assert len(asked) == 3
         assert sum("numerics, segment" in text for text in asked) == 1  # the others ask for what differs alone
+
+
+def test_after_few_objects_young_cycles_still_go_soon() -> None:
+    gc.collect()
+    cycle = Cycle()
+    gone = weakref.ref(cycle)
+    with collector_at_rest():
+        del cycle
+    gc.collect(0)
+    assert gone() is None
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
 
 
 def test_what_was_made_while_the_collector_rested_is_not_walked_through_at_once() -> None:
