@@ -68,15 +68,19 @@ class AnswerStream:
         while True:
             event = mailbox.get()
             if isinstance(event, TurnFinished):
-                self._end_thought()
-                reasoning, answer = split_answer(event.text, self.reasons)
-                self.reasoning, self.text = reasoning.strip("\n"), self._answer_behind(reasoning, answer)
-                self.ids = list(event.generated.ids)
+                self._finish(event)
                 return event
             if isinstance(event, TurnFailed):
                 self.failure = UserError(event.what, event.why, event.next)
                 return None
             self._progress(event)
+
+    def _finish(self, event: TurnFinished) -> None:
+        """Where the answer went in circles it ends there, and not where the engine heard of it: that is chance."""
+        self._end_thought()
+        reasoning, answer = split_answer(self._raw if self.looped else event.text, self.reasons)
+        self.reasoning, self.text = reasoning.strip("\n"), self._answer_behind(reasoning, answer)
+        self.ids = self.ids if self.looped else list(event.generated.ids)
 
     def so_far(self, state: MessageState) -> Message:
         so_far, tokens = self.message, self.message.tokens + Tokens.generated(self.ids)
@@ -113,6 +117,8 @@ class AnswerStream:
             self._phase("queued", event.ahead, event.ahead)
 
     def _add(self, event: TokenDelta) -> None:
+        if self.looped:
+            return
         if not self.ids:
             self._phase("answering")
         self.ids += event.ids

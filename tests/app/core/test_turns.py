@@ -361,6 +361,20 @@ def test_an_answer_in_circles_is_ended(desk: Desk) -> None:
     assert message.report.finish_reason == "repetition"
 
 
+def test_an_answer_in_circles_ends_where_they_are_seen_not_when_the_engine_hears_of_it(desk: Desk) -> None:
+    piece = desk.text_ids("The desk is a computer. ")
+    stored = []
+    for times in (4, 10):  # tokens that came before the engine stopped
+        c = desk.store.create()
+        desk.engine.answer = [*piece] * times
+        desk.turns.ask(c.id, "Which colour?")
+        message = desk.end_of_turn().message
+        assert message.report.finish_reason == "repetition"
+        stored.append((message.text, message.tokens))
+    assert stored[0] == stored[1]
+    assert len(stored[0][1]) <= 3 * len(piece)
+
+
 def test_another_tokenizer_gets_new_ids_once(desk: Desk) -> None:
     c = desk.store.create()
     desk.turns.ask(c.id, "Which colour?")
