@@ -106,7 +106,7 @@ static Workspace carve(const AttentionArgs& args, int rows, uint8_t* scratch, si
     ws.queries = carver.floats(queries * args.k.head_dim);
     ws.query_pairs = (uint16_t*)carver.take(queries * query_pairs(args) * 2);
     ws.query_bytes = (int8_t*)carver.take(byte_keys ? queries * args.k.head_dim : 0);
-    ws.query_meta = carver.floats(byte_keys ? queries * args.k.head_dim / kBlock * 4 : 0);
+    ws.query_meta = carver.floats(byte_keys ? queries * args.k.head_dim / kBlock * kBlockWords : 0);
     ws.scores = carver.floats(pass * kPartition);
     ws.weight_pairs = (uint16_t*)carver.take(pass * kPartition * 2);
     ws.planes = carver.take(byte_values ? pass * blocks * 2 * kPartition : 0);

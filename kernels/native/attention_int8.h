@@ -9,7 +9,7 @@ PK_BEGIN
 constexpr int kWeightBits = 7;                      // of a plane
 constexpr float kLargestWeight = 16383.0f;
 
-// Queries as written by quantise() one by one: data [query][dim]; meta [query][block][scale, -, -, -128 * sum].
+// Queries as written by quantise() one by one: data [query][dim]; meta [query][block][kBlockWords]: the scale, and -128 * sum counted from 0.
 struct ByteQueries {
     int8_t* data;
     float* meta;
@@ -20,9 +20,13 @@ static inline size_t byte_key_tile(int dim) { return (size_t)kTileTokens * (dim 
 
 static void byte_queries(const ByteQueries& out, int query, const float* x, float factor) {
     const int blocks = out.dim / kBlock;
-    float* meta = out.meta + (size_t)query * blocks * 4;
+    float* meta = out.meta + (size_t)query * blocks * kBlockWords;
     quantise(x, out.dim, out.dim, QuantGroup{out.data + (size_t)query * out.dim, meta, nullptr, 1});
-    for (int b = 0; b < blocks; b++) meta[4 * b] *= factor;
+    for (int b = 0; b < blocks; b++, meta += kBlockWords) {
+        const int32_t offset = load_i32(meta + kBlockOffset128) - kSumStart;
+        __builtin_memcpy(meta + kBlockOffset128, &offset, 4);
+        meta[kBlockScale] *= factor;
+    }
 }
 
 // Scales of rows [row, row + 16), block by block, `stride` floats apart.
@@ -79,16 +83,16 @@ static void byte_keys(const uint8_t* page, const KvPlane& plane, size_t row, uin
 template <int M, int N>
 static inline void byte_score_block(const ByteQueries& queries, int query, const uint8_t* tile, int strip, float* out) {
     const int dim = queries.dim, blocks = dim / kBlock;
-    const size_t meta_row = (size_t)blocks * 4, strip_bytes = (size_t)kStripRows * dim;
+    const size_t meta_row = (size_t)blocks * kBlockWords, strip_bytes = (size_t)kStripRows * dim;
     const int8_t* data = queries.data + (size_t)query * dim;
     const float* meta = queries.meta + query * meta_row;
     const uint8_t* keys = tile + strip * strip_bytes;
     const float* scales = (const float*)(tile + (size_t)kTileTokens * dim) + strip * kStripRows;
     vf sums[M * N];
     each<M * N>(PK_EACH(x) { sums[x] = vzero(); });
-    for (int b = 0; b < blocks; b++, keys += 512, data += kBlock, scales += kTileTokens, meta += 4) {
+    for (int b = 0; b < blocks; b++, keys += 512, data += kBlock, scales += kTileTokens, meta += kBlockWords) {
         __m512i dots[M * N];
-        each<M * N>(PK_EACH(x) { dots[x] = _mm512_set1_epi32(load_i32(meta + x / N * meta_row + 3)); });
+        each<M * N>(PK_EACH(x) { dots[x] = _mm512_set1_epi32(load_i32(meta + x / N * meta_row + kBlockOffset128)); });
         each<8>(PK_EACH(j) {
             __m512i columns[N];
             each<N>(PK_EACH(n) { columns[n] = _mm512_loadu_si512(keys + n * strip_bytes + 64 * j); });

@@ -60,9 +60,9 @@ PK_INLINE void whole_tile(const Tile& tile, int blocks, const QuantGroup& group,
     const uint8_t* q = tile.q + kTokenRun * row;
     const int8_t* data = group.data;
     const float* meta = group.meta;
-    for (int b = 0; b < blocks; b++, q += 512, data += kBlock * N, meta += 4 * N) {
+    for (int b = 0; b < blocks; b++, q += 512, data += kBlock * N, meta += kBlockWords * N) {
         vi dots[kSums<N>];
-        each<kSums<N>>(PK_EACH(i) { dots[i] = KIND == kUnsignedMinus8 ? pair_words<N, i / 2>(meta + 2 * N) : iset(0); });
+        each<kSums<N>>(PK_EACH(i) { dots[i] = KIND == kUnsignedMinus8 ? pair_words<N, i / 2>(meta + kBlockOffset8 * N) : iset(0); });
         dot_vectors<4, N>(dots, q, data);
         const vf d = vload(tile.d + 16 * b + row);
         each<kSums<N>>(PK_EACH(i) { sums[i] = vfma(vmul(ifloat(dots[i]), PK_TOKENS(meta)), PK_ROWS(d), sums[i]); });
@@ -78,7 +78,7 @@ PK_INLINE void halved_tile(const Tile& tile, int blocks, const QuantGroup& group
     const uint8_t* q = tile.q + kTokenRun * row;
     const int8_t* data = group.data;
     const float* meta = group.meta;
-    for (int b = 0; b < blocks; b++, q += 512, data += kBlock * N, meta += 4 * N) {
+    for (int b = 0; b < blocks; b++, q += 512, data += kBlock * N, meta += kBlockWords * N) {
         vf pairs[kSums<N>];
         each<2>(PK_EACH(half) {
             vi dots[kSums<N>];

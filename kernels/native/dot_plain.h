@@ -19,9 +19,9 @@ static inline void dot_channels(const Tile& tile, const QuantGroup& group, int i
 
 template <int N, ByteKind KIND>
 static void add_block(const Tile& tile, int b, const QuantGroup& group, int i, float* sums) {
-    const float* meta = group.meta + (size_t)b * 4 * N;
+    const float* meta = group.meta + (size_t)b * kBlockWords * N;
     int32_t dots[kStripRows];
-    for (int r = 0; r < kStripRows; r++) dots[r] = KIND == kUnsignedMinus8 ? load_i32(meta + 2 * N + i) : 0;
+    for (int r = 0; r < kStripRows; r++) dots[r] = KIND == kUnsignedMinus8 ? load_i32(meta + kBlockOffset8 * N + i) : 0;
     dot_channels<N, KIND, kBlock>(tile, group, i, (size_t)b * kBlock, dots);
     for (int r = 0; r < kStripRows; r++) {
         sums[r] += ((float)dots[r] * meta[i]) * tile.d[16 * b + r];
@@ -37,7 +37,7 @@ static void add_halves(const Tile& tile, int b, const QuantGroup& group, int i, 
     for (int r = 0; r < kStripRows; r++) {
         const float* d = tile.d + 32 * b + r;
         const float pair = (float)dots[1][r] * d[16] + (float)dots[0][r] * d[0];
-        sums[r] += pair * group.meta[(size_t)b * 4 * N + i];
+        sums[r] += pair * group.meta[(size_t)b * kBlockWords * N + i];
     }
 }
 

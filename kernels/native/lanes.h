@@ -242,9 +242,18 @@ PK_INLINE void split_nibbles(const vi packed[4], vi w[8]) {
 // What a block's int32 sums start from, so that bytes count from their zero point.
 template <ByteKind KIND>
 PK_INLINE vi zero_point(const float* meta, int tokens, int token) {
-    if (KIND == kUnsignedMinus8) return iset(load_i32(meta + 2 * tokens + token));
-    if (KIND == kUnsignedMinus128) return iset(load_i32(meta + 3 * tokens + token));
-    return iset(0);
+    if (KIND == kUnsignedMinus8) return iset(load_i32(meta + kBlockOffset8 * tokens + token));
+    if (KIND == kUnsignedMinus128) return iset(load_i32(meta + kBlockOffset128 * tokens + token));
+    return iset(kSumStart);
+}
+// A block's sum, from its zero_point on, times its activation scale.
+PK_INLINE vf scaled_sum(vi sum, const float* meta, int tokens, int token) {
+#if defined(PK_SUM_START)
+    return vfma(ias_float(sum), vset(meta[token]), vset(meta[kBlockStart * tokens + token]));
+#else
+    (void)tokens;
+    return vmul(ifloat(sum), vset(meta[token]));
+#endif
 }
 // The same for 16 channels of bytes that count from ZERO; exact, the offsets are multiples of 128.
 template <int ZERO>

@@ -50,6 +50,25 @@ static void quantise_run(const float* x, int8_t* q, float* scale, int* sums) {
 
 static inline void put(float* at, int32_t word) { __builtin_memcpy(at, &word, 4); }
 
+// The scale of a block as products need it.
+static inline float block_scale(float scale) {
+#if defined(PK_SUM_START)
+    return bits_to_float((float_to_bits(scale) + 2u) & ~3u);
+#else
+    return scale;
+#endif
+}
+
+static inline void put_block_words(float scale, int sum, float* meta, int tokens) {
+    meta[kBlockScale] = scale;
+    meta[kBlockSum * tokens] = scale * (float)sum;
+    put(meta + kBlockOffset8 * tokens, kSumStart - 8 * sum);
+    put(meta + kBlockOffset128 * tokens, kSumStart - 128 * sum);
+#if defined(PK_SUM_START)
+    meta[kBlockStart * tokens] = scale * -kSumStartValue;
+#endif
+}
+
 // COUNT channels of token t.
 template <int COUNT>
 static inline void interleave(const int8_t* q, int8_t* data, int tokens, int t) {
@@ -73,12 +92,7 @@ void quantise(const float* src, size_t stride, int cols, QuantGroup group) {
             int sums[2];
             quantise_run<kBlock>(src + t * stride + (size_t)b * kBlock, q, &scale, sums);
             interleave<kBlock>(q, group.data + (size_t)b * kBlock * n, n, t);
-            const int sum = sums[0] + sums[1];
-            float* meta = group.meta + (size_t)b * 4 * n + t;
-            meta[0] = scale;
-            meta[n] = scale * (float)sum;
-            put(meta + 2 * n, -8 * sum);
-            put(meta + 3 * n, -128 * sum);
+            put_block_words(block_scale(scale), sums[0] + sums[1], group.meta + (size_t)b * kBlockWords * n + t, n);
             for (int i = 0; i < 2 && group.halves; i++) put(group.halves + ((size_t)b * 2 + i) * n + t, -128 * sums[i]);
         }
     }

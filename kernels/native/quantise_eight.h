@@ -21,6 +21,15 @@ static inline __m256 largest_of_each(const __m512 v[8]) {
 
 static inline __m256 scale_of(__m256 largest) { return _mm256_div_ps(largest, _mm256_set1_ps(127.0f)); }
 
+static inline __m256 block_scales(__m256 scale) {
+#if defined(PK_SUM_START)
+    const __m256i up = _mm256_add_epi32(_mm256_castps_si256(scale), _mm256_set1_epi32(2));
+    return _mm256_castsi256_ps(_mm256_and_si256(up, _mm256_set1_epi32(~3)));
+#else
+    return scale;
+#endif
+}
+
 static inline void put_inverses(__m256 largest, float inverses[8]) {
     const __mmask8 counts = _mm256_cmp_ps_mask(largest, _mm256_set1_ps(kSmallest), _CMP_GT_OQ);
     _mm256_store_ps(inverses, _mm256_maskz_div_ps(counts, _mm256_set1_ps(127.0f), largest));
@@ -60,10 +69,10 @@ static inline __m256i negative_shifted(__m256i sum, int bits) {
 
 static void quantise_eight(const float* src, size_t stride, int blocks, QuantGroup group) {
     float* meta = group.meta;
-    for (int b = 0; b < blocks; b++, src += kBlock, meta += 32) {
+    for (int b = 0; b < blocks; b++, src += kBlock, meta += 8 * kBlockWords) {
         __m512 magnitudes[8];
         each<8>(PK_EACH(t) { magnitudes[t] = larger_magnitude(_mm512_setzero_ps(), src + t * stride); });
-        const __m256 largest = largest_of_each(magnitudes), scale = scale_of(largest);
+        const __m256 largest = largest_of_each(magnitudes), scale = block_scales(scale_of(largest));
         alignas(32) float inverses[8];
         put_inverses(largest, inverses);
         __m256i halves[2];
@@ -71,8 +80,12 @@ static void quantise_eight(const float* src, size_t stride, int blocks, QuantGro
         const __m256i sum = _mm256_add_epi32(halves[0], halves[1]);
         _mm256_storeu_ps(meta, scale);
         _mm256_storeu_ps(meta + 8, _mm256_mul_ps(scale, _mm256_cvtepi32_ps(sum)));
-        put_eight(meta + 16, negative_shifted(sum, 3));
-        put_eight(meta + 24, negative_shifted(sum, 7));
+        const __m256i start = _mm256_set1_epi32(kSumStart);
+        put_eight(meta + 8 * kBlockOffset8, _mm256_sub_epi32(start, _mm256_slli_epi32(sum, 3)));
+        put_eight(meta + 8 * kBlockOffset128, _mm256_sub_epi32(start, _mm256_slli_epi32(sum, 7)));
+#if defined(PK_SUM_START)
+        _mm256_storeu_ps(meta + 8 * kBlockStart, _mm256_mul_ps(scale, _mm256_set1_ps(-kSumStartValue)));
+#endif
         for (int i = 0; i < 2 && group.halves; i++) put_eight(group.halves + ((size_t)b * 2 + i) * 8, negative_shifted(halves[i], 7));
     }
 }

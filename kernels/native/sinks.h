@@ -95,16 +95,16 @@ struct DotSink {
     PK_INLINE_MEMBER void take(int b, const Block& block) {
         prefetch_block<Walk>(strip, b);
         const int8_t* a = data + (size_t)b * kBlock * N;
-        const float* scales = meta + (size_t)b * 4 * N;
-        if constexpr (Walk::kHalves) take_halves(block, a, scales, halves + (size_t)b * 2 * N);
-        else take_whole(block, a, scales);
+        const float* words = meta + (size_t)b * kBlockWords * N;
+        if constexpr (Walk::kHalves) take_halves(block, a, words, halves + (size_t)b * 2 * N);
+        else take_whole(block, a, words);
     }
-    PK_INLINE_MEMBER void take_whole(const Block& block, const int8_t* a, const float* scales) {
+    PK_INLINE_MEMBER void take_whole(const Block& block, const int8_t* a, const float* words) {
         each<N>(PK_EACH(i) {
-            const vi start = zero_point<Walk::kKind>(scales, N, i);
+            const vi start = zero_point<Walk::kKind>(words, N, i);
             const vi dots = idots<Walk::kKind, Walk::kMost, 8>(start, block.w, a + 4 * i, 4 * N);
-            sums[i] = vfma(vmul(ifloat(dots), vset(scales[i])), block.d, sums[i]);
-            if constexpr (Walk::kKind == kUnsignedMin) sums[i] = vfma(vset(scales[N + i]), block.m, sums[i]);
+            sums[i] = vfma(scaled_sum(dots, words, N, i), block.d, sums[i]);
+            if constexpr (Walk::kKind == kUnsignedMin) sums[i] = vfma(vset(words[N + i]), block.m, sums[i]);
         });
     }
     PK_INLINE_MEMBER void take_halves(const Block& block, const int8_t* a, const float* scales, const float* offsets) {

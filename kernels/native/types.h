@@ -43,11 +43,14 @@ constexpr Rounding kRoundings[] = {kPerBlock, kPerSuper};
 enum SuperWord { kSuperScale = 0, kSuperOffsets = 1, kSuperHalfOffsets = 9, kSuperPairs = 25, kSuperHalfPairs = 29,
                  kSuperWords = 37 };
 
+// Words that a block's meta holds for each token, and where: the scale, scale * sum of the 32 channels, int32 -8 * sum and
+// -128 * sum (counted from kSumStart), and -kSumStartValue * scale where a level wants it.
+enum BlockWord { kBlockScale = 0, kBlockSum = 1, kBlockOffset8 = 2, kBlockOffset128 = 3, kBlockStart = 4, kBlockWords = 5 };
+
 // Activations of up to 8 tokens, interleaved: data[block][4-channel group][token][4] (8 for 4
 // where the level's `run` is 8). Rounded per block, meta of a block is
-// d[tokens], d * sum[tokens] as floats, then -8 * sum[tokens], -128 * sum[tokens] as int32; for formats with a scale
-// per 16 channels `halves` of a block are -128 * sum[tokens] of either half as int32. Rounded per superblock, meta
-// of a superblock is [kSuperWords][tokens].
+// [kBlockWords][tokens]; for formats with a scale per 16 channels `halves` of a block are -128 * sum[tokens] of either half
+// as int32. Rounded per superblock, meta of a superblock is [kSuperWords][tokens].
 struct QuantGroup {
     int8_t* data;
     float* meta;
@@ -57,7 +60,7 @@ struct QuantGroup {
 
 // Words of meta, and of halves, of one token.
 constexpr size_t meta_words(Rounding rounding, size_t cols) {
-    return rounding == kPerSuper ? cols / kSuper * kSuperWords : cols / kBlock * 4;
+    return rounding == kPerSuper ? cols / kSuper * kSuperWords : cols / kBlock * kBlockWords;
 }
 constexpr size_t half_words(size_t cols) { return cols / kBlock * 2; }
 
