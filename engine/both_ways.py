@@ -55,10 +55,11 @@ class BothWays:
         """What another process has computed meanwhile is read; False: it comes to nothing."""
         if match.tokens <= turn.kv.num_tokens or turn.removing:
             return False
-        self._cache.claims.release(turn.request.turn)
-        turn.behind = self._cache.begin_restore(match, len(turn.kv.pages))
-        turn.meets, turn.failed = turn.kv.num_tokens, ""
-        return True
+        with suppress(KvMemoryFull):  # step by step there may be room, as others end
+            turn.behind = self._cache.begin_restore(match, len(turn.kv.pages))
+            turn.meets, turn.failed = turn.kv.num_tokens, ""
+            self._cache.claims.release(turn.request.turn)
+        return turn.behind is not None
 
     def read_beyond(self, turn: Turn, failed: str = "") -> None:
         """What is intact behind pages that are not there is read while those are computed: with the same tokens they

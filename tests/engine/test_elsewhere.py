@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.kv.cache import KvCache
 from engine.kv.keys import Key
+from engine.kv.match import PrefixMatch
+from engine.kv.restore import Restore
 from engine.messages import DocumentRead, PrefillDocument, PrefillProgress, Tokens
 from engine.store.claims import ClaimFile
 from tests.engine.engine_driver import Driver
@@ -144,6 +147,26 @@ def test_reading_ahead_takes_over_what_a_question_elsewhere_computes(model: Path
     assert isinstance(read, DocumentRead)
     assert read.computed + len(asked(1)) - reused < LENGTH + 1000
     assert read.computed < LENGTH / 2
+
+
+@pytest.mark.usefixtures("_patient")
+def test_without_room_to_read_what_came_it_is_computed(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:  # fmt: skip
+    refused, begin = list[int](), KvCache.begin_restore
+
+    def full(cache: KvCache, match: PrefixMatch, front: int = 0) -> Restore:
+        if cache.disk and front:
+            refused.append(front)
+            cache.pool.refuse(front)
+        return begin(cache, match, front)
+
+    monkeypatch.setattr(KvCache, "begin_restore", full)
+    with Driver(model, tmp_path) as driver:
+        with other(model, tmp_path):
+            done = driver.run("2", "mine", asked(2))
+    assert refused, "something came"
+    assert done.generated.ids == cold(model, asked(2))
 
 
 CLAIMER = """
