@@ -124,7 +124,7 @@ class DocumentReader:
         sequence = job.sequence
         assert sequence is not None
         self._cache.adopt(sequence, job.request.tokens)
-        if sequence.num_tokens < job.total:
+        if sequence.num_tokens < (job.meets or job.total):
             go = self._elsewhere.look(job.waiting, sequence, job.request.tokens, job.owner)
             if go is Go.WAIT:
                 return False

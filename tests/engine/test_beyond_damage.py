@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.background import DocumentReader, Job
+from engine.kv.sequence import Sequence
 from engine.messages import ConversationId, DocumentProgress, DocumentRead, Focus, PrefillDocument, Tokens, TurnFinished
+from engine.runner import RowRun
 from engine.store.segment import Found, scan
 from engine.store.tools import StoreTools
 from tests.engine.engine_driver import Driver
@@ -82,6 +85,33 @@ def test_damage_met_by_reading_ahead(model: Path, tmp_path: Path, lost: tuple[in
         told = driver.wait(lambda e: isinstance(e, DocumentProgress))
         assert isinstance(told, DocumentProgress)
         assert (told.reused, told.done) == (LENGTH - read.computed, LENGTH)
+
+
+def test_reading_ahead_goes_on_where_somebody_else_has_computed_the_lost_pages(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:  # fmt: skip
+    document, compute = prompt(LENGTH), DocumentReader._compute
+    _, _, size = kept(model, tmp_path, document)
+    damage(tmp_path, *(page * size for page in range(3, 8)))
+
+    def beside(reader: DocumentReader, job: Job, sequence: Sequence, slice_tokens: int) -> bool:
+        done = compute(reader, job, sequence, slice_tokens)
+        other = reader._cache.sequence(reader._cache.match(document))
+        missing = slice(other.num_tokens, job.meets)
+        if done and job.meets > other.num_tokens:
+            ids, roles = document.ids[missing], document.roles[missing]
+            other.reserve(len(ids))
+            reader._runner.step([RowRun(other, ids, roles, other.num_tokens)])
+            other.commit(ids, roles)
+        other.release()
+        return done
+
+    monkeypatch.setattr(DocumentReader, "_compute", beside)
+    with Driver(model, tmp_path) as driver:
+        driver.client.send(PrefillDocument("d", document))
+        read = driver.wait(lambda e: isinstance(e, DocumentRead), 20)
+        assert isinstance(read, DocumentRead)
+        assert 0 < read.computed < 5 * size
 
 
 def test_with_windows_it_costs_what_lies_behind_the_checkpoint_too(windows: Path, tmp_path: Path) -> None:  # noqa: F811
