@@ -203,17 +203,22 @@ class Admission:
 
     def may_compute(self, turn: Turn) -> bool:
         """Takes over pages another turn has computed meanwhile; False while one computes the page needed next."""
+        self._adopt(turn)
         if turn.behind is not None:
             self._both_ways.meet(turn, turn.behind)
             self._log_settled(turn)
+            self._adopt(turn)
             if turn.behind is not None and turn.kv.num_tokens >= turn.meets:
                 return False
-        if gained := self._cache.adopt(turn.kv, turn.wanted):
-            turn.taken.append(Span(turn.kv.num_tokens - gained, turn.kv.num_tokens))
         key = self._cache.next_key(turn.kv, turn.wanted)
         if key is None:
             return True
         return self._cache.claims.claim(key, turn.request.turn) and self._is_first(turn)
+
+    def _adopt(self, turn: Turn) -> None:
+        """It may lead beyond the place where what is read behind it would have been met."""
+        if gained := self._cache.adopt(turn.kv, turn.wanted):
+            turn.taken.append(Span(turn.kv.num_tokens - gained, turn.kv.num_tokens))
 
     def _is_first(self, turn: Turn) -> bool:
         """False while another process computes the page needed next, or while what it computed is read."""

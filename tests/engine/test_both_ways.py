@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import pytest
 
 from engine.kv.log import read_log
 from engine.messages import Cancel, ComputedRange, Sampling, Tokens, TurnFinished, TurnId
+from engine.runner import RowRun, Runner
 from engine.store.segment import scan
+from kernels.program import StepResult
 from tests.engine.engine_driver import Driver
 from tests.engine.store.test_damage import flip
 from tests.engine.test_service import model, prompt  # noqa: F401  (a fixture)
@@ -48,6 +52,31 @@ def test_the_front_is_computed_and_the_end_is_read(model: Path, tmp_path: Path) 
     with Driver(model, tmp_path / "kv") as driver:
         measured_again = driver.run("4", "c", tokens, SAMPLED)
         assert measured_again.generated == twin.generated
+
+
+def test_two_that_ask_the_same_at_once(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:  # fmt: skip
+    """The second one takes over from the first also what it began to read itself."""
+    tokens, twin, per_token = kept(model, tmp_path / "kv")
+    measured(tmp_path / "kv", 1000.0, 1000.0 * per_token)
+    steps, step = list[tuple[int, ...]](), Runner.step
+
+    def slow(runner: Runner, runs: Sequence[RowRun], *, parkable: bool = False) -> StepResult:
+        time.sleep(0.02)
+        steps.extend(run.ids for run in runs)
+        return step(runner, runs, parkable=parkable)
+
+    monkeypatch.setattr(Runner, "step", slow)
+    with Driver(model, tmp_path / "kv") as driver:
+        for name in "23":
+            driver.submit(name, name, tokens, replace(SAMPLED, max_tokens=1))
+        done = [driver.result(name) for name in "23"]
+    assert [one.generated.ids for one in done] == [twin.generated.ids[:1]] * 2
+    assert positions(done[0]), "the front is computed"
+    assert done[1].reused.total > done[0].reused.total, "and not twice"
+    assert steps
+    assert all(steps), "every run has tokens"
 
 
 def test_all_is_computed_where_reading_is_far_slower(model: Path, tmp_path: Path) -> None:  # noqa: F811

@@ -162,9 +162,8 @@ def test_without_room_to_read_what_came_it_is_computed(
         return begin(cache, match, front)
 
     monkeypatch.setattr(KvCache, "begin_restore", full)
-    with Driver(model, tmp_path) as driver:
-        with other(model, tmp_path):
-            done = driver.run("2", "mine", asked(2))
+    with Driver(model, tmp_path) as driver, other(model, tmp_path):
+        done = driver.run("2", "mine", asked(2))
     assert refused, "something came"
     assert done.generated.ids == cold(model, asked(2))
 
