@@ -22,7 +22,6 @@ LOWEST_PRIORITY = 19  # as a nice value
 
 Floats = NDArray[np.float32]
 _COMPLETED, _PARKED = 1, 2  # outcomes of a native step
-_NOBODY_ELSE = 2  # references to an array that only a local variable and the call that counts them hold
 
 # Tokens of one sequence in a step: ids, roles (0 prompt, 1 generated; as many), position of the first, block table
 # uint64 [pages], whether K and V are stored, and how many of the last rows want logits.
@@ -33,6 +32,14 @@ TokenRun: TypeAlias = tuple[Sequence[int], Sequence[int], int, NDArray[np.uint64
 def native_module() -> Any:
     """kernels._native, loaded when first needed."""
     return importlib.import_module("kernels._native")
+
+
+@cache
+def _nobody_else() -> int:
+    """References that are counted where a local variable alone holds an array. From Python 3.14 on the call that counts
+    them has none of its own."""
+    array = np.empty(0)
+    return sys.getrefcount(array)
 
 
 def available_isas() -> tuple[str, ...]:
@@ -138,7 +145,7 @@ class NativeProgram:
         are fresh memory of the system, which takes long to touch)."""
         if self._spare is not None:
             (logits, hidden), self._spare = self._spare, None
-            free = sys.getrefcount(logits) == sys.getrefcount(hidden) == _NOBODY_ELSE
+            free = sys.getrefcount(logits) == sys.getrefcount(hidden) == _nobody_else()
             if free and len(logits) == rows:
                 return logits, hidden
         width, channels = (self.program.vocabulary, self.program.channels) if self._has_head else (0, 0)

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,6 +202,17 @@ def test_results_that_nobody_holds_are_written_over_and_others_are_not() -> None
     kept = view.copy()
     assert step(2).logits.ctypes.data != address
     assert np.array_equal(view, kept)
+
+
+def test_and_where_python_counts_one_reference_less() -> None:
+    """As 3.14 does."""
+    test = f"{__file__}::{test_results_that_nobody_holds_are_written_over_and_others_are_not.__name__}"
+    code = (
+        "import sys, pytest; count = sys.getrefcount; sys.getrefcount = lambda held: count(held) - 2; "
+        f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', {test!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_wrong_runs_are_refused_by_name() -> None:
