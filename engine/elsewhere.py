@@ -18,9 +18,10 @@ from engine.timings import Rates
 
 _AHEAD_TOKENS = 1024  # are claimed at once: two steps, so that the lead does not change hands between them
 _LOOK_SECONDS = 0.02
-# Waited is so long, and so many times what computing here would take, for the next pages and for all of them: what was
-# computed comes 2 s later at the most, unless the disk takes longer.
-_PATIENCE_SECONDS, _PATIENCE_TIMES, _STEP_TOKENS = 3.0, 3.0, 512
+# Waited is so long, and so many times what computing here would take, for the next pages: what was computed comes 2 s
+# later at the most, unless the disk takes longer. While pages keep coming it is worth much more: two that compute the
+# same on one machine are both slower than either was measured alone.
+_PATIENCE_SECONDS, _STALLED_TIMES, _SLOWER_TIMES, _STEP_TOKENS = 3.0, 3.0, 12.0, 512
 _UNKNOWN_RATE = 50.0  # tokens a second: of a model that never ran here; a kill shows at once all the same
 
 
@@ -80,11 +81,15 @@ class Elsewhere:
         waiting.start = tokens if waiting.start < 0 else waiting.start
         waiting.since, waiting.spent = now, waiting.spent + passed
         waiting.stalled = 0.0 if came else waiting.stalled + passed
-        stalls, slow = waiting.stalled > self._fit(0), waiting.spent > self._fit(tokens - waiting.start)
-        waiting.alone = stalls or slow
+        stalls = waiting.stalled > self._fit(0, _STALLED_TIMES)
+        slower = waiting.spent > self._fit(tokens - waiting.start, _SLOWER_TIMES)
+        waiting.alone = stalls or slower
+        if waiting.alone:
+            why = "nothing came any more" if stalls else "it is slower"
+            came_here = tokens - waiting.start
+            self._cache.log.add("info", "wait_ended", why=why, tokens=came_here, milliseconds=waiting.spent * 1e3)
         return not waiting.alone
 
-    def _fit(self, tokens: int) -> float:
-        """Seconds to wait for so many tokens and one step more."""
-        ours = (tokens + _STEP_TOKENS) / (self._rates.prefill or _UNKNOWN_RATE)
-        return _PATIENCE_SECONDS + _PATIENCE_TIMES * ours
+    def _fit(self, tokens: int, times: float) -> float:
+        """Seconds to wait for so many tokens and one step more, `times` as long as they would take here."""
+        return _PATIENCE_SECONDS + times * (tokens + _STEP_TOKENS) / (self._rates.prefill or _UNKNOWN_RATE)

@@ -11,11 +11,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from engine.elsewhere import Elsewhere, Waiting
 from engine.kv.cache import KvCache
 from engine.kv.keys import Key
+from engine.kv.log import KvLog
 from engine.kv.match import PrefixMatch
 from engine.kv.restore import Restore
 from engine.messages import DocumentRead, PrefillDocument, PrefillProgress, Tokens
@@ -195,3 +199,18 @@ def test_a_claim_ends_with_its_process(tmp_path: Path) -> None:
         process.wait()
         assert claims.claim(first)
     claims.close()
+
+
+@pytest.mark.parametrize(("tokens_a_second", "waits"), [(500.0, True), (10.0, False)])
+def test_pages_that_keep_coming_are_waited_for_unless_they_come_at_a_small_part_of_our_rate(
+    tokens_a_second: float, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, log = [1000.0], KvLog(None)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    elsewhere = Elsewhere(cast(Any, SimpleNamespace(log=log)), cast(Any, SimpleNamespace(prefill=2000.0)))
+    waiting, tokens = Waiting(), 0
+    while tokens < 20_000 and not waiting.alone:
+        elsewhere._patient(waiting, cast(Any, SimpleNamespace(num_tokens=tokens)))
+        now[0] += 128 / tokens_a_second / 10
+        tokens += 128 if waiting.spent * tokens_a_second > tokens else 0
+    assert waiting.alone != waits
