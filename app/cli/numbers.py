@@ -53,10 +53,15 @@ def size(least: float, most: float) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"'{text}' is no size; write 4G or 500M")
         value = float(found[1]) * _UNITS[found[2].lower()]
         if not least * 1e9 <= value <= most * 1e9:
-            raise argparse.ArgumentTypeError(f"must be at least {least:g}G and at most {most:g}G, not {text}")
+            raise argparse.ArgumentTypeError(f"must be at least {_short(least)} and at most {_short(most)}, not {text}")
         return round(value)
 
     return parse
+
+
+def _short(gigabytes: float) -> str:
+    """`100M`, `64G`: as it is written on the command line."""
+    return f"{gigabytes:g}G" if gigabytes >= 1 else f"{gigabytes * 1e3:g}M"
 
 
 def about(seconds: float) -> str:
