@@ -75,5 +75,7 @@ class BothWays:
                 turn.meets, turn.failed = found[1] * turn.match.page_tokens, failed
 
     def _worth_reading(self, match: PrefixMatch, first: int) -> bool:
-        size, behind = match.page_tokens, sum(isinstance(page, DiskRecord) for page in match.pages[first:])
-        return not self._cache.tree.costs.front(first * size, behind * size, match.disk_bytes, size)
+        size, end = match.page_tokens, match.partial
+        behind = size * sum(isinstance(page, DiskRecord) for page in match.pages[first:])
+        behind += end.tokens if end and isinstance(end.source, DiskRecord) else 0
+        return not self._cache.tree.costs.front(first * size, behind, match.disk_bytes, size)

@@ -170,7 +170,8 @@ class Matcher:
         self, held: tuple[Node, ...], tokens: Tokens, shifts: tuple[Shift, ...] = ()
     ) -> tuple[PrefixMatch, int] | None:
         """What is there behind pages that are not, after those that are held; with the number of its first page. What
-        has to be computed before that stands in the match as records without parts. None: nothing that can be used."""
+        has to be computed before that stands in the match as records without parts. Where none of the pages is left,
+        that may be the end alone. None: nothing that can be used."""
         (ids, roles), salts = arrays(tokens), salts_of(shifts, self._page_tokens)
         size, first, missing = self._page_tokens, 0, False
         parent, pages = held[-1].key if held else self._root, list[Source](held)
@@ -184,14 +185,14 @@ class Matcher:
             to_come = DiskRecord(key, parent, False, len(pages) * size, size, self._numerics, ())
             pages.append(found if found and first else to_come)
             parent = key
-        if not first:
+        if not missing:
             return None
-        done = len(pages) * size
+        first, done = first or len(pages), len(pages) * size
         chain = salt_key(parent, salts.get(len(pages), ()))
         partial, _ = self._best_partial(parent, chain, ids[done:], roles[done:], done, None)
         match = PrefixMatch(ids, roles, tuple(pages), partial, "", size, self._numerics, salts=salts)
         match = self._continuable(match) if self._lookback else match
-        return (match, first) if len(match.pages) > first else None
+        return (match, first) if match.tokens > first * size else None
 
     def _continuable(self, match: PrefixMatch) -> PrefixMatch:
         """The part after which all layers hold what they look back on; what lies before is read without windows."""

@@ -125,10 +125,12 @@ class Restore:
             if node is None:
                 break
             pages.append(node)
-        if len(pages) > len(sequence.pages):
+        partial = self._match.partial if len(pages) == len(self._match.pages) else None
+        at_border = sequence.num_tokens == len(pages) * self._match.page_tokens
+        if len(pages) > len(sequence.pages) or (partial and at_border):
             sequence.settle(pages, tail=False)
-            if len(pages) == len(self._match.pages) and self._match.partial:
-                self._continue(sequence, self._match.partial, pages[-1])
+            if partial:
+                self._continue(sequence, partial, pages[-1])
         self._begun = sequence
         self.confirm()
 

@@ -61,6 +61,27 @@ def test_damage_met_while_the_reader_looks_at_the_conversation(model: Path, tmp_
         assert (done.computed[0].tokens, done.computed[0].reason) == (2 * size, "damaged")
 
 
+@pytest.mark.parametrize("found_before", [False, True])
+def test_the_end_is_used_where_all_pages_before_it_are_lost(
+    model: Path,  # noqa: F811
+    tmp_path: Path,
+    found_before: bool,
+) -> None:
+    """The end lies in another file than the pages where that was cut short."""
+    longer, cold, size = kept(model, tmp_path, prompt(LENGTH))
+    whole = (len(longer) - 10) // size
+    damage(tmp_path, *(page * size for page in range(whole - 3, whole)))
+    if found_before:
+        with StoreTools(tmp_path) as tools:
+            assert tools.verify(drop_damaged=True).damaged
+    with Driver(model, tmp_path) as driver:
+        done = driver.run("2", "c", longer, history=len(longer) - 10)
+        assert done.generated == cold.generated
+        assert (done.computed[0].tokens, done.computed[0].reason) == (3 * size, "damaged")
+        again = driver.run("3", "c", longer, history=len(longer) - 10)
+        assert again.generated == cold.generated
+
+
 def test_damage_that_was_found_before(model: Path, tmp_path: Path) -> None:  # noqa: F811
     longer, cold, size = kept(model, tmp_path, prompt(LENGTH))
     damage(tmp_path, 3 * size)
