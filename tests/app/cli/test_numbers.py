@@ -19,6 +19,12 @@ def test_sizes_have_a_unit_and_a_range() -> None:
     assert [parse(text) for text in ("4G", "1.5 gb", "500M", "512MiB", "1T")] == [
         4 * 10**9, 15 * 10**8, 5 * 10**8, 512 << 20, 10**12,
     ]  # fmt: skip
-    for text, why in (("4", "write 4G"), ("-4G", "write 4G"), ("much", "4G"), ("9M", "least 100M and at most 4096G"), ("9999T", "most")):
+    for text, why in (
+        ("4", "write 4G"),
+        ("-4G", "4G"),
+        ("much", "4G"),
+        ("9M", "100M and at most 4096G"),
+        ("9999T", "most"),
+    ):
         with pytest.raises(argparse.ArgumentTypeError, match=why):
             parse(text)
