@@ -117,6 +117,10 @@ class DocumentReader:
         except EngineError as error:
             self._end(job, f"{error.what} {error.why}")
             return True
+        except Exception:  # a bug of ours: it would be met again and again
+            if job in self._jobs:
+                self._end(job, "The engine met an error of its own.")
+            raise
 
     def _work(self, job: Job, slice_tokens: int) -> bool:
         if job.sequence is None and not self._brought_back(job):

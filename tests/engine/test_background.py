@@ -196,6 +196,14 @@ def test_a_document_over_the_context_or_the_memory_says_why(model: Path, tmp_pat
         assert driver.run("1", "c", prompt(40)).reason == "length"
 
 
+def test_a_document_at_which_a_step_fails_is_let_go(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(Runner, "step", lambda *given, **named: [][0])
+        driver.client.send(PrefillDocument("d", DOCUMENT))
+        driver.wait(lambda e: isinstance(e, DocumentStopped), 20)
+    assert read(driver).computed == 6000
+
+
 def test_a_document_that_is_dropped_is_read_again(driver: Driver) -> None:
     read(driver)
     driver.client.send(DropState(document_state("d"), disk=True))
