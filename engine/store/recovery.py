@@ -13,9 +13,19 @@ from engine.kv.disk import Head, Notice
 from engine.kv.keys import Key
 from engine.kv.log import KvLog
 from engine.store.locks import is_locked
+from engine.store.loss import files_gone
 from engine.store.pins import take_pins
 from engine.store.record import BLOCK, NO_KEY, Kind, RecordHeader
-from engine.store.rows import NewRecord, drop_segment, insert_records, model_id, put_head, set_scanned, transaction
+from engine.store.rows import (
+    NewRecord,
+    drop_segment,
+    insert_records,
+    model_id,
+    put_head,
+    set_scanned,
+    tokens_in,
+    transaction,
+)
 from engine.store.schema import connect
 from engine.store.segment import Found, SegmentWriter, scan
 
@@ -25,11 +35,13 @@ _MARK = "rebuild-index"  # a file: somebody met damage in the index while it was
 
 @dataclass(frozen=True)
 class Recovered:
-    """What opening found: records added from segments, segments that are gone, why the index had to be made anew."""
+    """What opening found: records added from segments, segments that are gone and the tokens that lay in them, why the
+    index had to be made anew."""
 
     records: int = 0
     lost_segments: int = 0
     rebuilt: str = ""
+    lost_tokens: int = 0
 
     def note(self, log: KvLog) -> None:
         """An index that was made anew is an entry of the operation log."""
@@ -37,13 +49,14 @@ class Recovered:
             log.add("warn", "rebuild", index_made_anew=True, records=self.records, reason=self.rebuilt)
             log.flush()
 
-    def notice(self) -> Notice:
-        """Of an index that was made anew."""
-        return Notice(
+    def notices(self, gone: bool = True) -> list[Notice]:
+        """Of an index that was made anew, and, if `gone`, of files that are gone."""
+        anew = Notice(
             f"The list of saved conversations was {self.rebuilt}.",
             f"It was made anew from the saved pages: {self.records:,} were found.",
             "Nothing needs to be done.",
         )
+        return [anew] * bool(self.rebuilt) + [files_gone(self.lost_tokens)] * (gone and self.lost_tokens > 0)
 
 
 def repair(index: Path, segments: Path, anew: bool = False) -> Recovered:
@@ -116,7 +129,7 @@ def reconcile(index: Path, segments: Path) -> Recovered:
         known: dict[str, int] = dict(connection.execute("SELECT name, scanned FROM segments"))
         files = {path.name: path for path in segments.iterdir() if path.suffix == SUFFIX}
         lost = [name for name in known if name not in files]
-        _drop_segments(connection, lost)
+        lost_tokens = _drop_segments(connection, lost)
         taken = _Taken(latest=not known)
         added = sum(
             _take_in(connection, path, known.get(name, 0), taken)
@@ -126,16 +139,20 @@ def reconcile(index: Path, segments: Path) -> Recovered:
         _forget(connection, taken.forgotten)
         with transaction(connection) as db:
             take_pins(db, index.parent)
-        return Recovered(added, len(lost), "missing" if missing and added else "")
+        return Recovered(added, len(lost), "missing" if missing and added else "", lost_tokens)
     finally:
         connection.close()
 
 
-def _drop_segments(connection: sqlite3.Connection, names: list[str]) -> None:
+def _drop_segments(connection: sqlite3.Connection, names: list[str]) -> int:
+    """Returns the tokens that lay in them."""
+    tokens = 0
     if names:
         with transaction(connection) as db:
             for name in names:
+                tokens += tokens_in(db, name)
                 drop_segment(db, name, "removed")
+    return tokens
 
 
 def _take_in(connection: sqlite3.Connection, path: Path, start: int, taken: _Taken) -> int:
@@ -180,9 +197,7 @@ def _is_newer(db: sqlite3.Connection, model: int, header: RecordHeader) -> bool:
     return row is None or row[0] <= header.serial / 1e9
 
 
-def say_forgotten(
-    db: sqlite3.Connection, segments: Path, conversation: str, fingerprints: Iterable[bytes]
-) -> None:
+def say_forgotten(db: sqlite3.Connection, segments: Path, conversation: str, fingerprints: Iterable[bytes]) -> None:
     """A record for whoever makes the index anew. A full disk does not stand in the way of forgetting."""
     with contextlib.suppress(OSError):
         segment = SegmentWriter(segments)

@@ -136,9 +136,7 @@ SELECT key FROM up
 """
 
 
-def drop_groups(
-    db: sqlite3.Connection, model: int, keys: Iterable[Key], since: Iterable[Key], kept: int
-) -> list[Key]:
+def drop_groups(db: sqlite3.Connection, model: int, keys: Iterable[Key], since: Iterable[Key], kept: int) -> list[Key]:
     """Removes the rows of pages in all layer groups but the `kept` first; returns of which pages.
 
     Nothing where one of the pages `since` then is not there in all groups, nor of the pages as many before the end of a
@@ -262,6 +260,15 @@ def move_record(db: sqlite3.Connection, seq: int, segment: int, offset: int) -> 
         " numerics, used FROM records WHERE seq = ?",
         (segment, offset, seq),
     )
+
+
+def tokens_in(db: sqlite3.Connection, name: str) -> int:
+    """Of the pages and tails in a segment; each once, whatever layer groups it has."""
+    query = (
+        "SELECT coalesce(sum(tokens), 0) FROM (SELECT max(tokens) AS tokens FROM records WHERE kind < 2 AND segment = "
+        "(SELECT id FROM segments WHERE name = ?) GROUP BY model, key)"
+    )
+    return int(db.execute(query, (name,)).fetchone()[0])
 
 
 def drop_segment(db: sqlite3.Connection, name: str, reason: str) -> None:

@@ -73,8 +73,8 @@ class KvStore:
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, self._packer, self._make_room, self._met)
         self._ways = Ways.load(self.folder / FILE)
         self._reader = Reader(self._segments, self._packer, self._find_again, self._quarantine, self._saw)
-        if self.recovered.rebuilt:
-            self._writer.notify(self.recovered.notice())
+        for notice in self.recovered.notices():
+            self._writer.notify(notice)
         try:
             self._safely(lambda: self._room.check(self._index), None)
         except OverBudget as error:
@@ -283,8 +283,8 @@ class KvStore:
             before, self._index = self._index, index
             self._writer.publish_to(index)  # first of all: the place counts as found again by now
             before.close()
-        rebuilt = [recovered.notice()] * bool(recovered.rebuilt)
-        for notice in [REMOVED] * removed + rebuilt + bring_back_pins(index.maintain, self.folder, pins):
+        told = [REMOVED] * removed + recovered.notices(not removed)
+        for notice in told + bring_back_pins(index.maintain, self.folder, pins):
             self._writer.notify(notice)
         reason = "the folder was removed" if removed else "its file was replaced"
         self._note("warn", "reopen", {"records": recovered.records, "reason": reason})

@@ -84,10 +84,9 @@ class StoreTools:
         return connect(index)
 
     def _tell(self, recovered: Recovered) -> None:
-        """Of an index that had to be made anew."""
+        """Of an index that had to be made anew, and of files that are gone."""
         recovered.note(self._log)
-        if recovered.rebuilt:
-            self.notices.append(recovered.notice())
+        self.notices += recovered.notices()
 
     def __enter__(self) -> StoreTools:
         return self

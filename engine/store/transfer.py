@@ -20,7 +20,7 @@ from engine.kv.keys import Key, page_key, root_key, state_key
 from engine.store.inspect import chain, heads_named, locate, whole_path
 from engine.store.record import BLOCK, SHIFTED, Kind, RecordHeader, intact
 from engine.store.recovery import head_of, head_record, model_of, model_words
-from engine.store.rows import NewRecord, insert_records, put_head, read_head, set_scanned, transaction
+from engine.store.rows import NewRecord, add, insert_records, put_head, read_head, set_scanned, transaction
 from engine.store.segment import Found, SegmentWriter, scan
 
 WITH_STATES = 2  # version of an export, in its head's layout id; one without snapshots is as it was in version 1
@@ -123,6 +123,7 @@ def import_state(db: sqlite3.Connection, segments: Path, source: Path) -> Transf
         with transaction(db):
             set_scanned(db, writer.name, writer.end)
             insert_records(db, model, placed)
+            add(db, "written", head.record_bytes + sum(record.header.record_bytes for record in fresh))
             if not _went_on(db, model, head):
                 put_head(db, model, head_of(head))
     finally:

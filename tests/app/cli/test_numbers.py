@@ -21,7 +21,7 @@ def test_sizes_have_a_unit_and_a_range() -> None:
     ]  # fmt: skip
     for text, why in (
         ("4", "write 4G"),
-        ("-4G", "4G"),
+        ("-4G", "write 4G"),
         ("much", "4G"),
         ("9M", "100M and at most 4096G"),
         ("9999T", "most"),

@@ -57,6 +57,22 @@ def comes_back(folder: Path, tokens: int) -> None:
         assert (report.damaged, report.lost, holes(tools._db)) == ((), (), {})
 
 
+@pytest.mark.parametrize("with_tools", [False, True])
+def test_files_that_are_gone_are_told_once(tmp_path: Path, with_tools: bool) -> None:
+    with Opened(tmp_path) as opened:
+        opened.converse("c", LONG).release()
+    segment(tmp_path).unlink()
+    told = list[str]()
+    for _ in range(2):
+        if with_tools:
+            with StoreTools(tmp_path) as tools:
+                told += [notice.why for notice in tools.notices]
+        else:
+            with Opened(tmp_path) as opened:
+                told += [notice.why for notice in opened.cache.notices()]
+    assert told == [f"{len(LONG):,} tokens: Their file is gone."]
+
+
 @pytest.mark.parametrize("numbers", [(2,), (0,), (5,), (2, 3), (1, 4)])
 def test_what_is_in_front_counts_and_is_pinned(tmp_path: Path, numbers: tuple[int, ...]) -> None:
     damaged(tmp_path, *numbers)

@@ -77,7 +77,10 @@ def test_an_exported_state_comes_back_in_another_store(store: Path, tmp_path: Pa
     with StoreTools(tmp_path / "other") as tools:
         taken = tools.import_state(file)
         assert taken.new == taken.records == 11  # six of each group; no anchor looks back on one
+        written, used = tools.stat().bytes_written, tools.stat().live_bytes
+        assert written >= used > 0, "what was taken in was written too"
         assert tools.import_state(file).new == 0
+        assert tools.stat().bytes_written - written == 4096, "the end alone"
         assert not tools.verify().damaged
         entry = tools.ls()[0]
         assert entry.conversation == "first"
