@@ -19,7 +19,7 @@ MOST_HEIGHT = 12 * (CELL + GAP)
 KINDS = (
     ("shared", "bar_retrieve"),
     ("own", "bar_restore"),
-    ("end", "bar_decode"),
+    ("end", "bar_end"),
     ("approximate", "bar_first"),
     ("must be read", "bar_prefill"),
 )

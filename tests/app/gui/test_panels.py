@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import time
 from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPoint, QRect
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.cache_panel.account import account_lines, memory_parts
 from app.cache_panel.numbers import dropped_words, headline, values
-from app.cache_panel.page_map import MapArea
+from app.cache_panel.page_map import COLORS, MapArea
 from app.cache_panel.panel import CachePanel
 from app.core.explain import explain_lines, reason_key, reason_words
 from app.core.log_words import log_words
@@ -24,6 +27,7 @@ from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, to
 from app.timing_panel.panel import TimingPanel, TurnCard
 from app.widgets.bars import segments
 from app.widgets.flow import FlowLayout
+from app.widgets.theme import load_colors
 from engine.messages import (
     ComputedRange,
     ConversationId,
@@ -52,9 +56,7 @@ STATE = StateReport(
     tier="memory",
 )
 REPORT = TurnReport(
-    TokenReport(
-        1000, ReusedTokens(200, 700, 640), (ComputedRange(1, "last sampled"), ComputedRange(99, "new")), 50
-    ),
+    TokenReport(1000, ReusedTokens(200, 700, 640), (ComputedRange(1, "last sampled"), ComputedRange(99, "new")), 50),
     PhaseTimes(queue=5, restore=40, prefill=400, first_token=450, decode=980, save=3),
     "passages",
     (PageUse(1, (3, 4), False), PageUse(2, (9,), False)),
@@ -237,6 +239,13 @@ def test_the_page_map_tells_every_page_and_paints_only_what_is_seen(qtbot: QtBot
     area.show_pages(mapped([both] * 5000))
     area.grab()
     assert 0 < len(set(painted)) < 30, "rows that are scrolled away cost nothing"
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_the_colours_of_the_page_map_can_be_told_apart_and_none_is_that_of_the_disk(name: str) -> None:
+    colors = load_colors(name)
+    rgb = [QColor(colors[color]).getRgb()[:3] for color in (*COLORS.values(), "bar_decode")]
+    assert min(math.dist(one, other) for one, other in itertools.combinations(rgb, 2)) > 40
 
 
 def test_the_account_of_memory_and_the_checks() -> None:
