@@ -16,6 +16,7 @@ from app.cli.cache_text import (
     difference_lines,
     page_lines,
     pinned_lines,
+    refused_lines,
     stat_lines,
     unclaimed_lines,
     verify_lines,
@@ -53,9 +54,12 @@ def _ls(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
     found, besides, names = tools.ls(), tools.unclaimed(), names_of(paths, tools)
     named = [names.of(entry.conversation) for entry in found]
     kept = [_entry_json(e, n) for e, n in zip(found, named, strict=True)]
-    console.result({"conversations": kept, "unclaimed": [asdict(entry) for entry in besides]})
+    refused = [(state, names.of(state), gone) for state, gone in tools.refused().items()]
+    refused = [one for one in refused if one[1].status != "deleted"]
+    ends = [{"conversation": state, **asdict(name), **asdict(gone)} for state, name, gone in refused]
+    console.result({"conversations": kept, "unclaimed": [asdict(entry) for entry in besides], "refused": ends})
     lines = [*conversation_lines(list(zip(found, named, strict=True))), *unclaimed_lines(besides)]
-    for line in lines or [nothing_kept(paths.kv)]:
+    for line in [*(lines or [nothing_kept(paths.kv)]), *refused_lines([(name, gone) for _, name, gone in refused])]:
         console.text(line)
 
 

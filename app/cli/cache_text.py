@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.cli.cache_names import Named, Names
+from app.core.explain import reason_words
 from app.core.naming import SHORT_ID
 from app.core.records import Difference
+from engine.kv.disk import Gone
+from engine.messages import ComputedRange
 from engine.store.account import ModelShare, StoreStat
 from engine.store.checking import Damage, Lost, VerifyReport
 from engine.store.inspect import PageEntry, StateDifference
@@ -82,10 +85,21 @@ def unclaimed_lines(found: Sequence[Unclaimed]) -> list[str]:
         for e in found
     ]
     why = (
-        "A prompt was cut off before its end, or edited or removed since. Asked again, it goes on from there; or else "
-        "this goes in its turn when the disk budget is used up."
+        "A prompt was cut off before its end, its end was not saved, or it was edited or removed since. Asked again, "
+        "it goes on from there; or else this goes in its turn when the disk budget is used up."
     )
     return [*lines, why] if lines else []
+
+
+def refused_lines(found: Sequence[tuple[Named, Gone]]) -> list[str]:
+    """`End not on disk: c1, c2 (not saved: the disk budget refused it).`, by reason."""
+    names: dict[str, list[str]] = {}
+    for named, gone in found:
+        names.setdefault(gone.reason, []).append(_short(named.name))
+    return [
+        f"End not on disk: {', '.join(called)} ({reason_words(ComputedRange(0, reason))})."
+        for reason, called in names.items()
+    ]
 
 
 def stat_lines(stat: StoreStat, budget: int) -> list[str]:

@@ -88,8 +88,21 @@ def refusal(db: sqlite3.Connection, model: int, conversation: str) -> Gone | Non
     """Why the end of a conversation was not saved last, and when; None if it was."""
     name = (refusal_name(model, conversation),)
     row = db.execute("SELECT value FROM meta WHERE name = ?", name).fetchone()
+    return _read(row[0]) if row else None
+
+
+def refusals(db: sqlite3.Connection) -> dict[str, Gone]:
+    """The same of all conversations whose end was not saved last, under whichever model; the latest of each."""
+    rows = db.execute("SELECT name, value FROM meta WHERE name >= 'refused ' AND name < 'refused!'").fetchall()
+    found = sorted(
+        ((name.split(" ", 2)[2], gone) for name, value in rows if (gone := _read(value))), key=lambda one: one[1].at
+    )
+    return dict(found)
+
+
+def _read(value: str) -> Gone | None:
     try:
-        reason, at = json.loads(row[0]) if row else ("", 0.0)
+        reason, at = json.loads(value)
         return Gone(str(reason), float(at)) if reason else None
     except (ValueError, TypeError):
         return None

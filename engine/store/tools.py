@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from engine.errors import StoreError
-from engine.kv.disk import Notice
+from engine.kv.disk import Gone, Notice
 from engine.kv.keys import Key
 from engine.kv.log import KvLog, LogLevel
 from engine.store.account import StoreStat, account
@@ -23,6 +23,7 @@ from engine.store.locks import maintenance
 from engine.store.opening import INDEX_NAME, SEGMENTS_NAME, prepare
 from engine.store.pins import forget_pins, set_pins
 from engine.store.recovery import Recovered, is_damage, say_forgotten
+from engine.store.refusals import refusals
 from engine.store.rows import forget_head, remove_records, transaction
 from engine.store.schema import cannot_open, connect, connect_read_only
 from engine.store.transfer import Transferred, export_state, import_state
@@ -110,6 +111,11 @@ class StoreTools:
     def unclaimed(self) -> list[Unclaimed]:
         """What is on disk of no conversation's state, model by model."""
         return unclaimed(self._db)
+
+    @_healing
+    def refused(self) -> dict[str, Gone]:
+        """Conversations whose end was not saved last: why, and when. What was saved before it may be unclaimed."""
+        return refusals(self._db)
 
     @_healing
     def stat(self) -> StoreStat:

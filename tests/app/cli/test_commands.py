@@ -150,9 +150,13 @@ def test_the_log_holds_no_text(pagekeep) -> None:
 
 
 def test_an_empty_cache_can_be_looked_at(pagekeep) -> None:
-    assert pagekeep("cache", "ls", "--json").json == {"conversations": [], "unclaimed": []}
+    assert pagekeep("cache", "ls", "--json").json == {"conversations": [], "unclaimed": [], "refused": []}
     assert pagekeep("cache", "verify", "--json").json == {
-        "records": 0, "bytes": 0, "damaged": [], "lost_records": 0, "lost": [],
+        "records": 0,
+        "bytes": 0,
+        "damaged": [],
+        "lost_records": 0,
+        "lost": [],
     }
     assert pagekeep("cache", "stat", "--json").json["pages"] == 0
     assert "evicted" in pagekeep("cache", "gc", "--json").json

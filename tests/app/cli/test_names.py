@@ -242,3 +242,16 @@ def test_what_pins_hold_above_the_budget_is_told_and_damage_ends_with_status_1(p
     gone = pagekeep("cache", "verify")
     assert gone.status == 1
     assert "lost, in “c”" in gone.out
+
+
+def test_a_conversation_whose_end_was_refused_is_named(pagekeep, two: tuple[str, str]) -> None:
+    with Opened(Paths.below(pagekeep.home).kv, disk_budget=9000) as opened:
+        opened.converse(two[0], tokens_of(range(100))).release()
+        opened.converse("unknown", tokens_of(range(500, 600))).release()
+        assert "budget" in opened.store.refused()
+    assert "End not on disk: X (not saved: the disk budget refused it)." in pagekeep("cache", "ls").out
+    (refused,) = pagekeep("cache", "ls", "--json").json["refused"]
+    assert (refused["conversation"], refused["reason"]) == (two[0], "refused by the budget")
+    with Opened(Paths.below(pagekeep.home).kv) as opened:
+        opened.converse(two[0], tokens_of(range(40))).release()
+    assert "End not on disk" not in pagekeep("cache", "ls").out

@@ -11,6 +11,7 @@ from engine.kv.disk import Head
 from engine.kv.keys import Key
 from engine.kv.log import KvLog, last_refusal
 from engine.store.jobs import Job
+from engine.store.tools import StoreTools
 from tests.engine.kv.small import append
 from tests.engine.store.opened import Opened, tokens_of
 
@@ -31,9 +32,13 @@ def test_what_was_refused_says_why_until_something_is_saved(tmp_path: Path) -> N
     assert "budget" in found["why"]
     assert "Free some space" in found["next"]
     assert last_refusal(tmp_path, "another") is None, "that one was never to be saved"
+    with StoreTools(tmp_path) as tools:
+        assert {name: gone.reason for name, gone in tools.refused().items()} == {"c": "refused by the budget"}
     with Opened(tmp_path) as opened:
         opened.converse("c", TOKENS).release()
         assert opened.store.refused() == ""
+    with StoreTools(tmp_path) as tools:
+        assert tools.refused() == {}
 
 
 def test_what_is_handed_over_says_whether_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
