@@ -93,11 +93,11 @@ def test_damage_that_was_found_before(model: Path, tmp_path: Path) -> None:  # n
         assert (done.computed[0].tokens, done.computed[0].reason) == (size, "damaged")
 
 
-@pytest.mark.parametrize("lost", [(0,), (3, 4), (2, 6)])
+@pytest.mark.parametrize("lost", [(0,), (3, 4), (2, 6), (-2, -1)])
 def test_damage_met_by_reading_ahead(model: Path, tmp_path: Path, lost: tuple[int, ...]) -> None:  # noqa: F811
     document = prompt(LENGTH)
     _, _, size = kept(model, tmp_path, document)
-    damage(tmp_path, *(page * size for page in lost))
+    damage(tmp_path, *(page % (LENGTH // size) * size for page in lost))
     with Driver(model, tmp_path) as driver:
         driver.client.send(PrefillDocument("d", document))
         read = driver.wait(lambda e: isinstance(e, DocumentRead))
