@@ -30,12 +30,15 @@ LAST_SAMPLED = 1
 COUNTING = """
 import sys
 from kernels.native_program import NativeProgram
-rows, ended = [0], NativeProgram._result  # of steps and of parked steps that went on
-def counting(self, status, batch, *outputs):
-    result = ended(self, status, batch, *outputs)
-    rows[0] += len(batch.tokens) if result.completed else 0
+rows, begun, stepped, ended = [0], [0], NativeProgram.step_runs, NativeProgram._result
+def beginning(self, runs, *given, **named):
+    begun[0] = sum(len(run[0]) for run in runs)
+    return stepped(self, runs, *given, **named)
+def counting(self, *outcome):  # of steps and of parked steps that went on
+    result = ended(self, *outcome)
+    rows[0] += begun[0] if result.completed else 0
     return result
-NativeProgram._result = counting
+NativeProgram.step_runs, NativeProgram._result = beginning, counting
 from app.main import main
 status = main(sys.argv[1:])
 print("rows", rows[0], file=sys.stderr)
