@@ -51,7 +51,7 @@ def test_another_documents_zoom_is_shown_as_it_is(
     wide = reader.view.zoom
     opened(reader, qtbot, int(services.workspace.library.add(sample_pdf()).id))
     assert reader.view.zoom > 1.1 * wide
-    assert reader.toolbar.zoom.text() == f"{reader.view.zoom * 100:.0f} %"
+    assert reader.toolbar.zoom.text() == f"{reader.view.zoom * 100:.0f}\N{NO-BREAK SPACE}%"
 
 
 def test_boxes_of_characters_join_to_lines() -> None:
@@ -74,9 +74,7 @@ def test_rectangles_cover_exactly_the_characters(make_pdf: MakePdf, qtbot: QtBot
     file.close()
 
 
-def test_citation_over_two_pages_is_marked_on_both_and_shown(
-    reader: ReaderPanel, qtbot: QtBot, document: int
-) -> None:
+def test_citation_over_two_pages_is_marked_on_both_and_shown(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
     ranges = (StoredRange(20, 900, 200), StoredRange(21, 0, 60))
     opened(reader, qtbot, document, None, ranges)
     qtbot.waitUntil(lambda: set(reader.view._marks) == {20, 21})
@@ -86,9 +84,7 @@ def test_citation_over_two_pages_is_marked_on_both_and_shown(
     assert 0 < top < view.viewport().height()
 
 
-def test_pages_are_rendered_sharp_and_only_near_the_view(
-    reader: ReaderPanel, qtbot: QtBot, document: int
-) -> None:
+def test_pages_are_rendered_sharp_and_only_near_the_view(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
     opened(reader, qtbot, document, Place(10))
     view = reader.view
     qtbot.waitUntil(lambda: (10, view._pixels(10).width()) in view._images)
@@ -135,9 +131,7 @@ def test_file_that_is_gone_says_what_to_do(make_pdf: MakePdf, tmp_path: Path) ->
     assert told.value.next
 
 
-def test_reading_a_long_document_never_blocks_the_window(
-    reader: ReaderPanel, qtbot: QtBot, document: int
-) -> None:
+def test_reading_a_long_document_never_blocks_the_window(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
     watchdog = Watchdog(limit=0.1).start()
     opened(reader, qtbot, document)
     for page in range(0, PAGES, 3):

@@ -94,7 +94,8 @@ def test_quantised_weights_round_no_worse_than_llama_cpp() -> None:
 @pytest.mark.slow
 def test_quantised_families_and_types_are_mostly_closer_to_the_truth_than_llama_cpp() -> None:
     """Over all reference files. In random mixtures of experts a rounding may choose another expert, which moves logits
-    by half: such files are outliers on either side, so the median decides."""
+    by half: such files are outliers on either side. Where both round alike the errors are the same but for sums' order,
+    and how many these are depends on the machine."""
     folder, ratios = parity_folder(), {}
     for path in sorted((folder / "goldens" / "tiny").glob("*.npz")):
         golden = Golden.load(path)
@@ -103,8 +104,10 @@ def test_quantised_families_and_types_are_mostly_closer_to_the_truth_than_llama_
                 logits = all_logits(backend, layout, golden.tokens("A"))
             ratios[path.stem] = twin_error(golden, "A", logits) / llama_cpp_twin_error(golden, "A")
     assert len(ratios) >= 40
-    assert np.median(list(ratios.values())) < 1
-    assert np.quantile(list(ratios.values()), 0.9) < 1.3, ratios
+    found = np.array(list(ratios.values()))
+    assert np.count_nonzero(found < 0.999) > np.count_nonzero(found > 1.001), ratios
+    assert np.median(found) < 1 + 1e-6
+    assert np.quantile(found, 0.9) < 1.3, ratios
 
 
 def best_token_errors(golden: Golden, which: str, logits: Floats) -> tuple[float, float]:
