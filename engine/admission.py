@@ -14,11 +14,11 @@ from engine.elsewhere import Elsewhere, Go
 from engine.errors import ContextOverflow
 from engine.kv.cache import KvCache
 from engine.kv.disk import Gone
-from engine.kv.match import PrefixMatch
 from engine.kv.pool import KvMemoryFull
+from engine.kv.prefix import PrefixMatch
 from engine.kv.reasons import why_missing
 from engine.kv.shift import KeyRotation
-from engine.messages import Event, Removal, Tokens, TurnQueued, TurnRestored
+from engine.messages import Event, Removal, TurnQueued, TurnRestored
 from engine.prefetch import Prefetch
 from engine.reuse_log import log_reuse
 from engine.timings import Rates, now_ms
@@ -66,16 +66,18 @@ class Admission:
         restore = self._prefetch.taken_over(match) if self._prefetch else None
         if restore is None:
             match = self._both_ways.divided(turn, match)
-            restore = self._cache.begin_restore(match)
-        turn.restore, turn.match = restore, match
+        turn.match, turn.phase = match, Phase.RESTORING
         turn.waiting.alone = match.missing_reason == FASTER
-        turn.phase = Phase.RESTORING
+        if restore is None and not match.disk_tokens and not match.unfinished:
+            turn.sequence = self._cache.sequence(match)
+            self._came_back(turn, "")
+        else:
+            turn.restore = restore or self._cache.begin_restore(match)
 
     def poll(self, turn: Turn, alone: bool) -> None:
         """Lets a turn compute once its restore is through; one that is alone while it is still being checked."""
-        restore, match = turn.restore, turn.match
+        restore = turn.restore
         assert restore is not None
-        assert match is not None
         if not (restore.done() or (self._may_be_early(turn, alone) and restore.usable())):
             return
         if turn.sequence is not None:
@@ -87,13 +89,19 @@ class Admission:
                 return
         else:
             self._early.append(turn)
+        self._came_back(turn, restore.failed)
+
+    def _came_back(self, turn: Turn, restore_failed: str) -> None:
+        """The turn may compute on what was found. `restore_failed`: why that is less than there was."""
+        match = turn.match
+        assert match is not None
         turn.clock.restore = now_ms() - turn.clock.submitted - turn.clock.queue
         if turn.removing:
             self._remove(turn, turn.removing)
         turn.kv.anchors = (turn.request.shared_tokens, turn.request.history_tokens, match.parted)
         turn.approximate = turn.kv.approximate
         turn.found = [Span(0, turn.kv.num_tokens)]
-        failed = restore.failed or turn.failed
+        failed = restore_failed or turn.failed
         self._account(turn, match, failed, turn.kv.num_tokens)
         self._both_ways.read_beyond(turn, failed)
         self._log_settled(turn)
@@ -170,7 +178,7 @@ class Admission:
         found = self._cache.match(turn.prompt, request.shifts, request.conversation, request.history_tokens)
         if removal is None or self._rotation is None:
             return found
-        before = inserted(turn.prompt, removal)
+        before = removal.undone(turn.prompt)
         whole = self._cache.match(before, removal.shifts, request.conversation)
         if whole.tokens - len(removal.removed) <= max(found.tokens, removal.position):
             return found
@@ -288,11 +296,3 @@ class Admission:
         """Once nothing is being checked, or read behind damage, any more."""
         if turn.restore is None and turn.behind is None:
             log_reuse(self._cache.log, turn)
-
-
-def inserted(tokens: Tokens, removal: Removal) -> Tokens:
-    """The tokens before the removal."""
-    at, removed = removal.position, removal.removed
-    return Tokens(
-        (*tokens.ids[:at], *removed.ids, *tokens.ids[at:]), (*tokens.roles[:at], *removed.roles, *tokens.roles[at:])
-    )

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import takewhile
 
-from engine.elsewhere import Elsewhere, Go, Waiting
+from engine.document_job import Job
+from engine.elsewhere import Elsewhere, Go
 from engine.errors import ContextOverflow, EngineError
 from engine.kv.cache import KvCache
 from engine.kv.disk import Handed
-from engine.kv.restore import Restore
 from engine.kv.sequence import Sequence
 from engine.messages import (
     DocumentProgress,
@@ -33,36 +31,8 @@ _HAND_OVER_SECONDS = 0.1  # mostly it takes 2 ms; longer where the disk makes du
 # 2,000 tokens of the starter model in steps of 512, 256, 128 and 64: 100, 99, 92 and 79 % of the rate. With experts,
 # which then have too few tokens each, 256 give 85 %: there the largest step is kept.
 _STEPS, _LEAST_STEP = 16, 256
+_WAIT_SHARE, _MOST_WAIT_SECONDS = 0.05, 0.02  # of a step, until the files hold what it computed: mostly at once
 _LOOK_SECONDS = 0.005  # how often somebody who waits for that looks whether a turn came
-
-
-@dataclass
-class Job:
-    """A document to be read. `sequence` is held only while it is worked on: paused, its pages may be evicted."""
-
-    request: PrefillDocument
-    sequence: Sequence | None = None
-    restore: Restore | None = None
-    parted: int = 0  # where it leaves another document's prefix: the fixed header's end
-    meets: int = 0  # up to there a page or more is lost; what is behind is there. 0: none is
-    left: int = 0  # where it was let go to look for more. 0: it was not
-    waiting: Waiting = field(default_factory=Waiting)
-    reused: int = -1  # tokens that were there at the first look; -1: not looked yet
-    computed: int = 0
-    kept: int = -1  # tokens that a kill of this process does not lose; -1: not known yet
-    handing: tuple[int, Handed] | None = None  # up to which token they were handed to the disk last
-    not_saved: str = ""  # why what is computed is not kept
-    milliseconds: float = 0.0
-    bytes_written: int = field(default=0)
-
-    @property
-    def owner(self) -> tuple[str, str]:
-        """Of what it claims."""
-        return "document", self.request.document
-
-    @property
-    def total(self) -> int:
-        return len(self.request.tokens)
 
 
 class DocumentReader:
@@ -178,7 +148,7 @@ class DocumentReader:
         job.meets = behind[1] * job.sequence.page_tokens if behind else 0
         if not job.sequence.num_tokens:
             job.kept = max(job.kept, 0)
-        self._hand(job, job.sequence.num_tokens)
+        job.hand_over(self._cache, job.sequence.num_tokens)
         return True
 
     def _more_is_there(self, job: Job) -> bool:
@@ -199,8 +169,9 @@ class DocumentReader:
         if not done or not self._cache.losses.sound(sequence):
             return False
         self._rates.saw_step()
-        job.milliseconds += now_ms() - began
-        self._rates.saw_prefill(len(ids), now_ms() - began)
+        job.step_ms = now_ms() - began
+        job.milliseconds += job.step_ms
+        self._rates.saw_prefill(len(ids), job.step_ms)
         before = sequence.bytes_queued
         sequence.commit(ids, roles)
         job.bytes_written += sequence.bytes_queued - before
@@ -214,27 +185,17 @@ class DocumentReader:
         whole = (start + slice_tokens) // size * size
         return whole if whole > start else start + slice_tokens
 
-    def _hand(self, job: Job, tokens: int) -> None:
-        if self._cache.disk is not None:
-            job.handing = tokens, self._cache.disk.hand_over()
-
     def _look(self, job: Job, sequence: Sequence) -> None:
-        """What came of handing over what the steps before computed, and the next: the disk is not waited for."""
+        """What came of handing over what was computed: the disk is waited for a small part of the time that the step
+        took."""
         pages = len(sequence.pages) * sequence.page_tokens
         if self._cache.disk is None:
             job.kept = pages
             return
-        if job.handing is not None and job.handing[1].wait():
-            (tokens, handed), job.handing = job.handing, None
-            self._cache.poll()
-            safe = _safe_tokens(sequence)
-            lost = not handed.written or safe < pages
-            job.not_saved = (self._cache.disk.refused() or job.not_saved) if lost else ""
-            if handed.written:
-                job.kept = tokens if safe == pages else min(tokens, safe)
-            job.kept = max(job.kept, 0)
+        job.look(self._cache, 0.0)
         if job.handing is None:
-            self._hand(job, pages)
+            job.hand_over(self._cache, pages)
+            job.look(self._cache, min(_MOST_WAIT_SECONDS, _WAIT_SHARE * job.step_ms / 1e3))
 
     def _tell(self, job: Job, done: int) -> None:
         """Told as read is what a kill of this process would not lose, unless it says that it is not saved."""
@@ -288,9 +249,3 @@ class DocumentReader:
                 job.bytes_written += self._cache.save(document_state(job.request.document), job.sequence)
             job.sequence.release()
             job.sequence = None
-
-
-def _safe_tokens(sequence: Sequence) -> int:
-    """Up to the first page that was refused."""
-    safe = takewhile(lambda page: page.saved or bool(page.writing), sequence.pages)
-    return sum(1 for _ in safe) * sequence.page_tokens

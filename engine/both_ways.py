@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from engine.kv.cache import KvCache
 from engine.kv.disk import DiskRecord
-from engine.kv.match import PrefixMatch
 from engine.kv.pool import KvMemoryFull
+from engine.kv.prefix import PrefixMatch
 from engine.kv.restore import Restore
 from engine.timings import Rates
 from engine.turn import Span, Turn, covered

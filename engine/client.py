@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.admission import inserted
 from engine.loading import ModelHandle, held_tokens
 from engine.messages import Cancel, Command, Event, Focus, Removal, Shift, StopDocument, Submit, Tokens
 from engine.overflow import Overflowing, OverflowOption, overflow_options, shift_refused
@@ -68,7 +67,7 @@ class EngineClient:
             return Quote(len(tokens), 0, 0, len(tokens), 0.0)
         memory, disk = running.cache.peek(tokens, shifts)
         if removal is not None and running.may_shift:
-            whole = running.cache.peek(inserted(tokens, removal), removal.shifts)
+            whole = running.cache.peek(removal.undone(tokens), removal.shifts)
             if sum(whole) - len(removal.removed) > max(memory + disk, removal.position):
                 memory, disk = max(0, whole[0] - len(removal.removed)), whole[1]
         new = len(tokens) - memory - disk

@@ -156,6 +156,13 @@ class Removal:
     removed: Tokens
     shifts: tuple[Shift, ...] = ()
 
+    def undone(self, tokens: Tokens) -> Tokens:
+        """The turn's tokens with what is to be taken out of them."""
+        at, removed = self.position, self.removed
+        return Tokens(
+            (*tokens.ids[:at], *removed.ids, *tokens.ids[at:]), (*tokens.roles[:at], *removed.roles, *tokens.roles[at:])
+        )
+
 
 # --- commands ------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.errors import EngineError
 from engine.kv.cache import KvCache
-from engine.kv.match import PrefixMatch
+from engine.kv.prefix import PrefixMatch
 from engine.kv.restore import Restore
 from engine.timings import Rates
 
@@ -39,7 +39,9 @@ class Prefetch:
         """What has been read is there for whoever asks."""
         if self._restore is not None and self._restore.done():
             restore, self._restore = self._restore, None
-            restore.take().release()
+            sequence = restore.take()
+            self._cache.tree.remember(sequence.pages)
+            sequence.release()
             self._rates.saw_restore(restore.bytes_read, restore.seconds, restore.ended)
 
     def taken_over(self, match: PrefixMatch) -> Restore | None:

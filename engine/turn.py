@@ -10,7 +10,7 @@ from typing import NamedTuple
 from engine.answer import AnswerText
 from engine.drafts import DraftSource
 from engine.elsewhere import Waiting
-from engine.kv.match import PrefixMatch
+from engine.kv.prefix import PrefixMatch
 from engine.kv.reasons import Missing, computed_ranges
 from engine.kv.restore import Restore
 from engine.kv.sequence import Sequence

@@ -19,8 +19,9 @@ from engine.kv.keys import Key, arrays, page_key, root_key
 from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog
 from engine.kv.losses import Losses
-from engine.kv.match import Matcher, PrefixMatch, leading_nodes, resident
+from engine.kv.match import Matcher
 from engine.kv.pool import PageBuffer, PagePool
+from engine.kv.prefix import PrefixMatch, leading_nodes, resident
 from engine.kv.remapping import WORTH_BYTES, Remapping
 from engine.kv.removal import remove_range
 from engine.kv.report import CacheStat, StateNumbers, cache_stat, state_numbers
@@ -151,6 +152,7 @@ class KvCache:
         if self.disk:
             self.disk.touch(sequence.last_key)
         self.tree.touch(*sequence.pages)
+        self.tree.remember(sequence.pages)
         sequence.bytes_queued += queued
         kept = False if self.disk and self.disk.refused() else None
         self.log.add(

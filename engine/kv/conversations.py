@@ -11,11 +11,13 @@ from engine.kv.tree import Node, PageTree
 
 
 class Own:
-    """What the conversation that asks has kept itself. `ends`: numbers of tokens after which a tail of it ended."""
+    """What the conversation that asks has kept itself. `ends`: numbers of tokens after which a tail of it ended, its
+    `history` among them."""
 
     def __init__(self, conversations: Conversations, name: str, history: int) -> None:
         self._conversations = conversations
-        self._head = conversations.heads().get(name)
+        self._head = conversations.head(name)
+        self.history = history
         self.ends = (*([self._head.tokens] if self._head else []), history)
 
     @cached_property
@@ -38,6 +40,13 @@ class Conversations:
         """All heads; this process's own view of a conversation goes before the disk's."""
         durable = self._disk.heads() if self._disk else {}
         return {**{name: head for name, head in durable.items() if name not in self._forgotten}, **self._heads}
+
+    def head(self, conversation: str) -> Head | None:
+        """Of one conversation, see `heads`."""
+        own = self._heads.get(conversation)
+        if own is not None or self._disk is None or conversation in self._forgotten:
+            return own
+        return self._disk.heads().get(conversation)
 
     def last_saved(self, conversation: str) -> float | None:
         """When the conversation's head last became durable (unix time)."""

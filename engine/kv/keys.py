@@ -94,5 +94,10 @@ def chain(root: Key, ids: Ids, roles: Roles, page_tokens: int) -> list[Key]:
 def common_prefix(first: Ids, first_roles: Roles, second: Ids, second_roles: Roles) -> int:
     """How many leading tokens agree in id and role."""
     count = min(len(first), len(second))
+    if (
+        first[:count].tobytes() == second[:count].tobytes()
+        and first_roles[:count].tobytes() == second_roles[:count].tobytes()
+    ):
+        return count
     differs = (first[:count] != second[:count]) | (first_roles[:count] != second_roles[:count])
     return int(np.argmax(differs)) if differs.any() else count

@@ -2,133 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TypeGuard
-
-import numpy as np
-import numpy.typing as npt
+from dataclasses import replace
 
 from engine.kv.conversations import Own
 from engine.kv.disk import DiskRecord, DiskTier, Gone
 from engine.kv.keys import Ids, Key, Roles, arrays, common_prefix, cut_bytes, key_of, page_key
 from engine.kv.layout import PageLayout
+from engine.kv.prefix import PartialSource, PrefixMatch, Source
 from engine.kv.shift import Salts, salt_key, salts_of
 from engine.kv.tree import Node, PageTree
 from engine.kv.windows import looked_back_on, usable_tokens
 from engine.messages import FirstDifference, Shift, Tokens
-
-Source = Node | DiskRecord
-
-
-@dataclass(frozen=True)
-class PartialSource:
-    """The first `tokens` tokens of a page or tail that continues the prefix."""
-
-    source: Source
-    tokens: int
-    ids: Ids
-    roles: Roles  # of the whole source
-
-    def lists(self) -> tuple[list[int], list[int]]:
-        """Ids and roles of the part that is used."""
-        return self.ids[: self.tokens].tolist(), self.roles[: self.tokens].tolist()
-
-
-@dataclass(frozen=True)
-class PrefixMatch:
-    """What of a token list is computed already.
-
-    Attributes:
-        tokens: length of the reusable prefix, `memory_tokens` + `disk_tokens`; may be the whole list.
-        foreign_tokens: part of it that was computed under another numerics label (outside the equality
-            promise).
-        missing_reason: why it ends there, "" if it does not; missing_at: since when. See messages.ComputedRange.
-        ids, roles: the whole token list; pages: full pages; partial: what continues after them.
-        hidden: final hidden vector of the last token if the match is complete and it was kept.
-        salts: see shift.py.
-        difference: the first token at which what the conversation kept goes another way.
-        unfinished: pages in memory without their sliding-window layers, which are needed, and where those lie.
-        parted: where a prefix ends of which some layers' state is missing: the next one may part there too. 0: none.
-    """
-
-    ids: Ids
-    roles: Roles
-    pages: tuple[Source, ...]
-    partial: PartialSource | None
-    missing_reason: str
-    page_tokens: int
-    numerics: str
-    hidden: npt.NDArray[np.float32] | None = field(default=None, repr=False)
-    difference: FirstDifference | None = None
-    salts: Salts = field(default_factory=dict)
-    unfinished: tuple[tuple[Node, DiskRecord], ...] = ()
-    parted: int = 0
-    missing_at: float = 0.0
-
-    @property
-    def tail_salts(self) -> tuple[Ids, ...]:
-        """Salts of the page after `pages`, as far as something of it is used."""
-        return self.salts.get(len(self.pages), ()) if self.partial else ()
-
-    @property
-    def tokens(self) -> int:
-        return len(self.pages) * self.page_tokens + (self.partial.tokens if self.partial else 0)
-
-    @cached_property
-    def disk_tokens(self) -> int:
-        return sum(count for source, count in self._sources() if isinstance(source, DiskRecord))
-
-    @property
-    def memory_tokens(self) -> int:
-        return self.tokens - self.disk_tokens
-
-    @property
-    def foreign_tokens(self) -> int:
-        return sum(count for source, count in self._sources() if source.numerics != self.numerics)
-
-    @property
-    def disk_bytes(self) -> int:
-        """Bytes a restore has to read."""
-        missing = sum(record.bytes for _, record in self.unfinished)
-        return missing + sum(source.bytes for source, _ in self._sources() if isinstance(source, DiskRecord))
-
-    def end_key(self, root: Key) -> Key:
-        """Of what it ends with, where it is all of the token list."""
-        last = self.pages[-1].key if self.pages else root
-        done = len(self.pages) * self.page_tokens
-        chain = salt_key(last, self.tail_salts)
-        return page_key(chain, self.ids[done:], self.roles[done:]) if self.partial else last
-
-    def in_memory(self, reason: str) -> PrefixMatch:
-        """The part that needs no reading; `reason`: why it ends there."""
-        pages = tuple(itertools.takewhile(lambda source: isinstance(source, Node), self.pages))
-        whole = len(pages) == len(self.pages)
-        partial = self.partial if whole and self.partial and isinstance(self.partial.source, Node) else None
-        return replace(
-            self, pages=pages, partial=partial, missing_reason=reason, hidden=None, difference=None, missing_at=0.0
-        )
-
-    def _sources(self) -> Iterator[tuple[Source, int]]:
-        yield from ((source, self.page_tokens) for source in self.pages)
-        if self.partial:
-            yield self.partial.source, self.partial.tokens
-
-
-def resident(source: Source) -> TypeGuard[Node]:
-    return isinstance(source, Node) and source.resident
-
-
-def leading_nodes(match: PrefixMatch) -> list[Node]:
-    """The pages up to the first that is not in memory."""
-    nodes: list[Node] = []
-    for source in match.pages:
-        if not resident(source):
-            break
-        nodes.append(source)
-    return nodes
 
 
 class Matcher:
@@ -150,19 +35,20 @@ class Matcher:
         `own`: of the conversation that asks; where another one goes another way, nothing was edited. None: all count.
         """
         salts = salts or {}
-        parent, pages = self._full_pages(ids, roles, salts)
+        walk = None if salts else self._tree.walks.along(ids.tobytes(), roles.tobytes())
+        parent, pages = self._full_pages(ids, roles, salts, walk.pages if walk else ())
         chain = salt_key(parent, salts.get(len(pages), ()))
         done = len(pages) * self._page_tokens
         rest = ids[done:], roles[done:]
         partial, difference = self._best_partial(parent, chain, *rest, done, own)
         reused = done + (partial.tokens if partial else 0)
-        gone = Gone("", 0.0) if reused == len(ids) else self._gone_first(chain, *rest, done, own)
-        if gone is None:
-            gone = Gone("edited" if difference else "not in cache", 0.0)
+        ended, new = reused < len(ids), own is not None and 0 < own.history <= reused
+        gone = self._gone_first(chain, *rest, done, own) if ended and not new else None
+        gone = gone or Gone("" if not ended else "edited" if difference else "not in cache", 0.0)
         found = None if gone.reason in ("", "not in cache") else difference
         match = PrefixMatch(
             ids, roles, tuple(pages), partial, gone.reason, self._page_tokens, self._numerics, None, found, salts,
-            missing_at=gone.at,
+            missing_at=gone.at, walked=len(walk.pages) if walk else 0,
         )  # fmt: skip
         return self._continuable(match) if self._lookback else match
 
@@ -227,9 +113,11 @@ class Matcher:
     def _without_windows(self, source: Source) -> Source:
         return source.without(self._window_groups) if isinstance(source, DiskRecord) and source.parts else source
 
-    def _full_pages(self, ids: Ids, roles: Roles, salts: Salts) -> tuple[Key, list[Source]]:
-        parent, pages = self._root, list[Source]()
-        for data in cut_bytes(ids, roles, self._page_tokens):
+    def _full_pages(self, ids: Ids, roles: Roles, salts: Salts, walked: tuple[Node, ...]) -> tuple[Key, list[Source]]:
+        """`walked`: what is known to begin with."""
+        parent, pages = walked[-1].key if walked else self._root, list[Source](walked)
+        done = len(pages) * self._page_tokens
+        for data in cut_bytes(ids[done:], roles[done:], self._page_tokens):
             chain = salt_key(parent, salts[len(pages)]) if salts and len(pages) in salts else parent
             key = key_of(chain, data)
             found = self._there(key, parent, data)
@@ -266,16 +154,21 @@ class Matcher:
             )
 
         for source, other_ids, other_roles in self._children(parent, enough) if len(ids) else ():
-            if page_key(chain, other_ids, other_roles) != source.key:
+            pure = chain == parent and isinstance(source, Node) and not source.salts
+            if not pure and page_key(chain, other_ids, other_roles) != source.key:
                 continue
             count = common_prefix(ids, roles, other_ids, other_roles)
-            parts = count < min(len(ids), len(other_ids)) and (own is None or source.key in own.keys)
+            parts = count < min(len(ids), len(other_ids)) and self._counts(own, source.key, start + count)
             if parts and (not difference or start + count > difference.position):
                 pairs = (int(other_ids[count]), int(ids[count]), int(other_roles[count]), int(roles[count]))
                 difference = FirstDifference(start + count, *pairs)
             if count > (best.tokens if best else 0):
                 best = PartialSource(source, count, other_ids, other_roles)
         return best, difference
+
+    def _counts(self, own: Own | None, key: Key, position: int) -> bool:
+        """Whether a page that parts at `position` was the conversation's: all behind its history is new."""
+        return own is None or (not 0 < own.history <= position and key in own.keys)
 
     def _children(self, parent: Key, enough: Callable[[], bool]) -> Iterator[tuple[Source, Ids, Roles]]:
         resident = self._tree.children(parent)

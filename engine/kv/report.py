@@ -8,8 +8,8 @@ from engine.kv.conversations import Conversations
 from engine.kv.disk import DiskRecord, DiskTier
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Key
-from engine.kv.match import PrefixMatch, Source
 from engine.kv.pool import PagePool
+from engine.kv.prefix import PrefixMatch, Source
 from engine.kv.tree import Node, PageTree
 from engine.messages import FirstDifference, PageBits, StateTier
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from engine.kv.disk import DiskRecord, ReadRequest, ReadTicket
 from engine.kv.keys import Ids, Roles
-from engine.kv.match import PartialSource, PrefixMatch, Source, leading_nodes, resident
+from engine.kv.prefix import PartialSource, PrefixMatch, Source, leading_nodes, resident
 from engine.kv.sequence import Sequence
 from engine.kv.tree import Node
 

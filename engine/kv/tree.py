@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from engine.kv.disk import Gone
 from engine.kv.keys import Ids, Key, Roles, token_bytes
 from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.value import Costs
+from engine.kv.walks import Walks
 
 
 @dataclass(eq=False)
@@ -83,7 +84,7 @@ class Node:
 class PageTree:
     """Maps keys to resident nodes. A node keeps its parent; so what is resident is closed under prefixes.
 
-    Engine thread only. Attributes: costs: by which the worth of pages is judged.
+    Engine thread only. Attributes: costs: by which the worth of pages is judged; walks: see walks.py.
     """
 
     def __init__(self, pool: PagePool) -> None:
@@ -91,6 +92,7 @@ class PageTree:
         self._nodes: dict[Key, Node] = {}
         self._children: dict[Key, dict[Key, Node]] = {}
         self.costs = Costs()
+        self.walks = Walks()
         self._detached: list[Node] = []
         self._evicted: dict[Key, Gone] = {}
 
@@ -147,6 +149,7 @@ class PageTree:
     def _take_out(self, node: Node, reason: str) -> None:
         assert node.resident
         node.resident = False
+        self.walks.forget(node.key)
         del self._nodes[node.key]
         siblings = self._children[node.parent_key]
         del siblings[node.key]
@@ -167,6 +170,11 @@ class PageTree:
             node.last_used = now
             node.uses += 1
 
+    def remember(self, pages: Sequence[Node]) -> None:
+        """Somebody is likely to go on behind these pages, as they were found."""
+        if pages and self.get(pages[-1].key) is pages[-1]:
+            self.walks.keep(pages)
+
     def gone(self, key: Key) -> Gone | None:
         """What became of a node that was here; None if it never was."""
         return self._evicted.get(key)
@@ -185,9 +193,7 @@ class PageTree:
             lambda node: node.saved and node.last_used < before and node.key not in kept,
         )
 
-    def _evict(
-        self, enough: Callable[[], bool], rank: Callable[[Node], float], may_go: Callable[[Node], bool]
-    ) -> None:
+    def _evict(self, enough: Callable[[], bool], rank: Callable[[Node], float], may_go: Callable[[Node], bool]) -> None:
         order = itertools.count()
         heap = [(rank(node), next(order), node) for node in self._nodes.values() if not node.refs and may_go(node)]
         heapq.heapify(heap)

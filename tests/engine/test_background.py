@@ -140,7 +140,7 @@ def test_a_full_disk_is_told_beside_what_is_computed(driver: Driver, monkeypatch
 def test_a_disk_that_takes_long_is_not_waited_for_and_nothing_is_told(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told is what the disk took; a turn that comes between two steps does not wait for the writing thread."""
+    """Told is what the disk took; a turn that comes between two steps hardly waits for the writing thread."""
     waits = list[float]()
 
     class Pending(Handed):
@@ -151,9 +151,8 @@ def test_a_disk_that_takes_long_is_not_waited_for_and_nothing_is_told(
     monkeypatch.setattr(KvStore, "hand_over", lambda store: Pending())
     read(driver)
     assert {event.done for event in progress(driver)} == {0, 6000}
-    looked = waits.index(max(waits))
-    assert looked > 2
-    assert not any(waits[:looked]), "only the end of it is waited for a little"
+    assert waits.count(0.0) > 2, "it is looked at while the next steps run"
+    assert max(waits) <= 0.02
 
 
 KILLED = """

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.background import DocumentReader, Job
+from engine.background import DocumentReader
+from engine.document_job import Job
 from engine.kv.sequence import Sequence
 from engine.messages import ConversationId, DocumentProgress, DocumentRead, Focus, PrefillDocument, Tokens, TurnFinished
 from engine.runner import RowRun

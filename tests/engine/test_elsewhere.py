@@ -20,7 +20,7 @@ from engine.elsewhere import Elsewhere, Waiting
 from engine.kv.cache import KvCache
 from engine.kv.keys import Key
 from engine.kv.log import KvLog
-from engine.kv.match import PrefixMatch
+from engine.kv.prefix import PrefixMatch
 from engine.kv.restore import Restore
 from engine.messages import DocumentRead, PrefillDocument, PrefillProgress, Tokens
 from engine.store.claims import ClaimFile

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.kv.cache import KvCache
 from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog
-from engine.kv.match import PrefixMatch
+from engine.kv.prefix import PrefixMatch
 from engine.kv.sequence import Sequence
 from engine.messages import Tokens
 from engine.store import KvStore
