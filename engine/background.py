@@ -240,6 +240,7 @@ class DocumentReader:
 
     def _let_go(self, job: Job) -> None:
         self._cache.claims.release(job.owner)
+        job.waiting.pause()
         job.meets = job.left = 0
         if job.restore is not None:
             job.restore.cancel()

@@ -44,6 +44,10 @@ class Waiting:
     since: float = 0.0  # last asked and waiting then; 0: not
     looked: float = 0.0
 
+    def pause(self) -> None:
+        """Nobody waits any more until it is asked again."""
+        self.since = 0.0
+
 
 class Elsewhere:
     """Engine thread only."""

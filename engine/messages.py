@@ -36,6 +36,7 @@ class PageBits(IntFlag):
     TAIL = 8  # the unsealed end, or a part of another conversation's page
     SHIFTED = 16  # moved after a removal: approximate
     FOREIGN = 32  # computed under another numerics label
+    MOVES = 64  # it is kept at another place, and moves here with the next question: approximate then
 
 
 class Role(IntEnum):

@@ -25,10 +25,13 @@ KINDS = (
 )
 COLORS = dict(KINDS)
 WORDS = {"approximate": "approximate (moved up, or computed on what was)", "end": "the unfinished end"}
+MOVES_UP = "kept; moves up to here with the next question (approximate)"
 
 
 def kind_of(bits: int) -> str:
     """One of KINDS."""
+    if bits & PageBits.MOVES:
+        return "approximate"
     if not bits & (PageBits.MEMORY | PageBits.DISK):
         return "must be read"
     if bits & PageBits.SHIFTED:
@@ -43,7 +46,7 @@ def page_words(report: StateReport, place: int) -> str:
     bits, size = report.pages[place], report.page_tokens
     start, stop = place * size, min((place + 1) * size, report.tokens)
     where = [name for bit, name in ((PageBits.MEMORY, "in memory"), (PageBits.DISK, "on disk")) if bits & bit]
-    words = [WORDS.get(kind_of(bits), kind_of(bits))]
+    words = [MOVES_UP if bits & PageBits.MOVES else WORDS.get(kind_of(bits), kind_of(bits))]
     words += [" and ".join(where)] if where else []
     words += ["computed on another kind of processor"] if bits & PageBits.FOREIGN else []
     return f"Tokens {count(start)}–{count(stop - 1)}: {', '.join(words)}"
@@ -91,10 +94,10 @@ class PageMap(QWidget):
 
     def _paint_cell(self, painter: QPainter, cell: QRect, bits: int) -> None:
         color = self._theme.color(COLORS[kind_of(bits)])
-        if bits & PageBits.MEMORY:
+        if bits & PageBits.MEMORY and not bits & PageBits.MOVES:
             painter.fillRect(cell, color)
             return
-        if bits & PageBits.DISK:
+        if bits & PageBits.DISK and not bits & PageBits.MOVES:
             pale = self._theme.color(COLORS[kind_of(bits)])
             pale.setAlpha(70)
             painter.fillRect(cell, pale)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from app.core.conversations import ConversationStore
 from app.core.engine_events import Mailbox, TurnEvent
 from app.core.errors import UserError
-from app.core.events import Part, Phase, TurnPhase, TurnText, WorkspaceEvent
+from app.core.events import Part, Phase, TurnError, TurnPhase, TurnText, WorkspaceEvent
 from app.core.loops import LONGEST, TIMES, goes_in_circles
 from app.core.reasoning import ReasoningSplit, split_answer
 from app.core.records import Message, MessageState
@@ -171,3 +171,10 @@ class AnswerStream:
 
     def _phase(self, phase: Phase, done: int = 0, total: int = 0, left: float | None = None) -> None:
         self.emit(TurnPhase(self.turn, self.conversation, phase, done, total, left))
+
+
+def failed_at_once(ended: WorkspaceEvent) -> UserError | None:
+    """Why, where the model wrote nothing: such an answer is not kept."""
+    if not isinstance(ended, TurnError) or ended.message is None or ended.message.tokens.ids:
+        return None
+    return ended.error

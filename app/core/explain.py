@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from app.core.records import Difference, Message, TokenReport, TurnReport
 from app.core.spans import ComputedSpan, Operation
-from engine.messages import ComputedRange, FirstDifference, StateReport
+from engine.messages import ComputedRange, FirstDifference, PageBits, StateReport
 from rag.sizes import plural
 
 TURNS_REMOVED = "turns removed"
@@ -54,6 +54,13 @@ def _after_cut(part: ComputedRange, moved: int) -> tuple[ComputedRange, ...]:
 def to_be_moved(report: StateReport) -> int:
     """Tokens that are kept for a history from which turns were taken out, and move up with the next question."""
     return sum(part.tokens for part in report.missing if part.reason == TO_BE_MOVED)
+
+
+def with_moves(report: StateReport, moved: int) -> bytes:
+    """The page map, with the pages marked that are there once the `moved` tokens behind what is kept have moved up."""
+    kept, size = report.tokens_memory + report.tokens_disk_only, report.page_tokens or 1
+    coming = range(kept // size, -(-(kept + moved) // size) if moved else 0)
+    return bytes(bits | (PageBits.MOVES if place in coming else 0) for place, bits in enumerate(report.pages))
 
 
 def must_be_read(report: StateReport) -> int:

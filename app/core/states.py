@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.core.engine_host import EngineHost
 from app.core.errors import UserError
-from app.core.explain import after_cut
+from app.core.explain import after_cut, to_be_moved, with_moves
 from app.core.history import Histories
 from app.core.prompt import history
 from engine.messages import (
@@ -42,7 +42,7 @@ class States:
         self._histories = histories
         self._kv = kv
         self._requests = itertools.count(1)
-        self._moved: dict[int, int] = {}  # by request, where turns were taken out since the last answer
+        self._moved: dict[int, int] = {}  # by request, where turns were taken out since the last answer: tokens
 
     def focus(self, conversation: ConversationId) -> None:
         """The reader looks at it: its turns go first and its state is brought back from disk."""
@@ -64,7 +64,10 @@ class States:
     def explained(self, report: StateReport) -> StateReport:
         """With the reader's own changes named as the reason."""
         moved = self._moved.pop(report.request, None)
-        return report if moved is None else replace(report, missing=after_cut(report.missing, moved))
+        if moved is None:
+            return report
+        missing = after_cut(report.missing, moved)
+        return replace(report, missing=missing, pages=with_moves(report, to_be_moved(replace(report, missing=missing))))
 
     def _cut_since(self, situation: Situation) -> bool:
         """Whether turns have left the context since the last answer."""

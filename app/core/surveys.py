@@ -15,12 +15,11 @@ from app.core.engine_events import Mailbox
 from app.core.errors import Cancelled, UserError
 from app.core.events import TurnDone, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.gate import ReadyModel
-from app.core.plans import Situation
 from app.core.prompt import Composed
 from app.core.reasoning import split_answer
 from app.core.records import Message, StoredCitation, TurnReport
 from app.core.segments import PromptFormat
-from app.core.survey_compare import comparison_plan, side_note, without_false
+from app.core.survey_compare import side_note, without_false
 from app.core.survey_notes import (
     UNUSABLE,
     entries,
@@ -31,7 +30,7 @@ from app.core.survey_notes import (
     tidied,
     without_markers,
 )
-from app.core.survey_plan import SurveyPart, SurveyPlan, joined_prompt, note_tokens, part_prompt, survey_plan
+from app.core.survey_plan import SurveyPart, SurveyPlan, joined_prompt, note_tokens, part_prompt
 from app.core.survey_proof import proven_entry
 from app.core.survey_text import closing_text, models_words, shown_notes
 from app.core.totals import TurnTotals
@@ -264,37 +263,3 @@ class Survey:
     @property
     def _state(self) -> ConversationId:
         return scratch_state("survey", self.answer.id)
-
-
-def begin_survey(
-    services: TurnServices, job: RunningTurn, model: ReadyModel, situation: Situation, question: str, rest: bool
-) -> WorkspaceEvent:
-    """Plans a survey, stores question and plan, and carries it out. `rest`: only what the model has not before it."""
-    planner, store, conversation = services.planner, services.store(), situation.conversation
-    readable = [d for d in sorted(conversation.document_ids) if planner.texts.readable(d)]
-    searched = planner.scopes.of(conversation.scope, question, readable)
-    asked = planner.bare(situation, question)
-    known = asked.context.markers if rest else {}
-    plan = None
-    if not rest:
-        plan = comparison_plan(question, searched, planner.found, services.library(), model.chat, model.context)
-    plan = plan or survey_plan(
-        question, searched, planner.texts, services.library(), model.chat, model.context, known.__contains__
-    )
-    job.check()
-    placement = asked.composed.placement
-    user = store.append(job.conversation, "user", question, asked.composed.tokens, placement=placement)
-    store.dates.keep(asked.date, readable, job.conversation)
-    job.spend_draft(store)
-    answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
-    store.surveys.begin(answer.id, plan)
-    return Survey(services, job, model, plan, answer, {}).run(user, continued=False)
-
-
-def go_on_with_survey(
-    services: TurnServices, job: RunningTurn, model: ReadyModel, plan: SurveyPlan, question: Message, answer: Message
-) -> WorkspaceEvent:
-    """From the first part without a note."""
-    notes = services.store().surveys.notes(answer.id)
-    totals = TurnTotals.of(answer.report)
-    return Survey(services, job, model, plan, answer, notes, totals).run(question, continued=True)

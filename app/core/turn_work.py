@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from app.core.advice import check_fits
-from app.core.answers import AnswerStream
+from app.core.answers import AnswerStream, failed_at_once
 from app.core.conversations import ConversationStore
 from app.core.cuts import Moved
 from app.core.errors import UserError
@@ -29,7 +29,7 @@ from app.core.replacement import NOTHING_GOES, Replacement
 from app.core.settings import Settings
 from app.core.settling import settled
 from app.core.summaries import SummaryWork
-from app.core.surveys import begin_survey, go_on_with_survey
+from app.core.survey_start import begin_survey, go_on_with_survey
 from app.core.turn_parts import Look, Request, RunningTurn, TurnServices
 from engine.messages import Cancel, Sampling, Submit, Tokens
 from engine.overflow import OverflowWay
@@ -62,11 +62,15 @@ class TurnWork:
         conversation = self._with.store().get(job.conversation)
         return conversation.mode == "survey" and bool(conversation.documents or conversation.scope)
 
-    def _survey(self, job: RunningTurn, question: str, rest: bool = False) -> WorkspaceEvent:
+    def _survey(
+        self, job: RunningTurn, question: str, rest: bool = False, change: Replacement = NOTHING_GOES
+    ) -> WorkspaceEvent:
         """`rest`: without what the model has before it."""
-        model, situation, _ = self._situation(job)
+        model, situation, _ = self._situation(job, change)
         self._phase_retrieving(job, situation)
-        return begin_survey(self._with, job, model, situation, question, rest)
+        survey, asked, done = begin_survey(self._with, job, model, situation, question, rest, change)
+        with self._back_on_failure(job, model, done.moment):
+            return survey.run(asked, continued=False)
 
     def _ask_model(
         self, job: RunningTurn, question: str, overflow: OverflowWay | None, change: Replacement = NOTHING_GOES
@@ -115,7 +119,7 @@ class TurnWork:
         request = Request(look.model, messages, *ready, *had, done.operations)
         with self._back_on_failure(job, look.model, done.moment):
             ended = self._answer(job, request)
-            if failure := _failed_at_once(ended):
+            if failure := failed_at_once(ended):
                 store.cuts.withdraw((user.id, answer.id), done.cut)
                 raise failure
             return ended
@@ -184,9 +188,7 @@ class TurnWork:
         kept = len(prompt) - sum(len(m.tokens) for m in replaced if m.role == "user")
         change = Replacement(tuple(m.id for m in replaced), kept)
         if again:
-            moment = change.apply(store, job.conversation, model.page_tokens).moment
-            with self._back_on_failure(job, model, moment):
-                return self._survey(job, asked[-1].text)
+            return self._survey(job, asked[-1].text, change=change)
         with store.transaction():
             done = change.apply(store, job.conversation, model.page_tokens)
             answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
@@ -194,7 +196,7 @@ class TurnWork:
         had = computed, situation.last_turn
         with self._back_on_failure(job, model, done.moment):
             ended = self._answer(job, Request(model, asked, answer, prompt, mode_of(asked), variant, 0.0, *had))
-            if replaced and (failure := _failed_at_once(ended)):
+            if replaced and (failure := failed_at_once(ended)):
                 store.cuts.withdraw((answer.id,))  # the old answer is better than none
                 raise failure
             return ended
@@ -275,13 +277,6 @@ class TurnWork:
             job.submitted = job.turn
             if job.stopped.is_set():
                 self._with.engine().send(Cancel(job.turn))
-
-
-def _failed_at_once(ended: WorkspaceEvent) -> UserError | None:
-    """Why, where the model wrote nothing: such an answer is not kept."""
-    if not isinstance(ended, TurnError) or ended.message is None or ended.message.tokens.ids:
-        return None
-    return ended.error
 
 
 def _ended(left: Message, store: ConversationStore, model: ReadyModel) -> bool:

@@ -214,3 +214,18 @@ def test_pages_that_keep_coming_are_waited_for_unless_they_come_at_a_small_part_
         now[0] += 128 / tokens_a_second / 10
         tokens += 128 if waiting.spent * tokens_a_second > tokens else 0
     assert waiting.alone != waits
+
+
+def test_a_pause_is_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a document that makes way for a question."""
+    now, log = [1000.0], KvLog(None)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    elsewhere = Elsewhere(cast(Any, SimpleNamespace(log=log)), cast(Any, SimpleNamespace(prefill=2000.0)))
+    waiting, sequence = Waiting(), cast(Any, SimpleNamespace(num_tokens=0))
+    assert elsewhere._patient(waiting, sequence)
+    waiting.pause()
+    now[0] += 3600
+    assert elsewhere._patient(waiting, sequence)
+    assert waiting.spent == 0
+    now[0] += 3600
+    assert not elsewhere._patient(waiting, sequence)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.core.explain import explain_lines, spans_json
+from app.core.explain import explain_lines, spans_json, with_moves
 from app.core.records import PhaseTimes, TokenReport, TurnReport
 from app.core.spans import ComputedSpan
-from engine.messages import ComputedRange, ReusedTokens
+from engine.messages import ComputedRange, ConversationId, PageBits, ReusedTokens, StateReport
 
 PARTS = (ComputedRange(256, "damaged"), ComputedRange(1, "last sampled"), ComputedRange(19, "new"))
 TOKENS = TokenReport(1000, ReusedTokens(disk=724), PARTS, 8)
@@ -29,3 +29,14 @@ def test_reports_of_before_say_nothing_of_gaps() -> None:
     older = REPORT.to_json()
     del older["gaps"]
     assert TurnReport.from_json(older).recomputed() == (ComputedSpan(724, 980, "damaged"),)
+
+
+def test_the_page_map_knows_what_moves_up() -> None:
+    kept, moves = PageBits.MEMORY | PageBits.DISK, PageBits.MOVES
+    pages = bytes([kept, kept, 0, 0, 0, 0])
+    report = StateReport(
+        1, ConversationId("c"), 370, 128, 0, 0, 0, 0, 0, (), None, 1.0, "memory", pages=pages, page_tokens=64
+    )
+    assert with_moves(report, 0) == pages
+    assert list(with_moves(report, 130)) == [kept, kept, moves, moves, moves, 0]
+    assert list(with_moves(report, 242)) == [kept, kept, moves, moves, moves, moves]

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from app.core import survey_start
+from app.core.conversations import ConversationStore
 from app.core.errors import UserError
-from app.core.events import TurnDone, TurnError, TurnPhase, TurnText
+from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText
 from app.core.lookups import Scope
 from app.core.survey_plan import SurveyPlan, survey_plan
 from app.core.survey_text import CHOSEN, models_words
@@ -223,6 +225,35 @@ def test_the_next_question_follows_a_survey(desk: Desk) -> None:
     assert isinstance(done, TurnDone), done
     question, answer, later, _ = desk.store.messages(conversation)
     assert desk.engine.submitted[-1].tokens.ids == question.tokens.ids + answer.tokens.ids + later.tokens.ids
+
+
+def test_a_kill_while_another_answer_begins_leaves_the_survey_or_the_new_one(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process sees, or the next one after a kill: nothing has to be undone."""
+    conversation = begin(desk)
+    desk.end_of_turn()
+    before, seen, planned = desk.store.messages(conversation), [], survey_start.survey_plan
+    elsewhere = ConversationStore(tmp_path / "c.db")
+
+    def plan(*given: Any) -> Any:
+        seen.append(elsewhere.messages(conversation))
+        return planned(*given)
+
+    def begun(event: Any) -> None:
+        desk.events.put(event)
+        if isinstance(event, TurnStarted):
+            seen.append(elsewhere.messages(conversation))
+
+    monkeypatch.setattr(survey_start, "survey_plan", plan)
+    desk.emit_through(begun)
+    desk.turns.regenerate(conversation)
+    assert isinstance(desk.end_of_turn(), TurnDone)
+    while_planned, when_begun = seen
+    assert while_planned == before
+    assert [(m.role, m.state) for m in when_begun] == [("user", "complete"), ("assistant", "partial")]
+    assert elsewhere.surveys.plan(when_begun[-1].id) is not None, "it goes on from there"
+    elsewhere.close()
 
 
 def test_a_survey_that_cannot_start_again_stays(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

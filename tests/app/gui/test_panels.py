@@ -226,6 +226,9 @@ def test_the_page_map_tells_every_page_and_paints_only_what_is_seen(qtbot: QtBot
     area.show()
     both, disk = PageBits.MEMORY | PageBits.DISK, PageBits.DISK
     shared, moved, tail = both | PageBits.SHARED, both | PageBits.SHIFTED, both | PageBits.TAIL
+    area.show_pages(mapped([shared, shared, shared, both, disk, PageBits.MOVES, 0, tail]))
+    assert "1 approximate, 1 must be read" in area.map.accessibleName()
+    assert area.map.words_at(QPoint(5 * 14 + 5, 5)).startswith("Tokens 320–383: kept; moves up to here with the next")
     area.show_pages(mapped([shared, shared, shared, both, disk, moved, 0, tail]))
     words = [area.map.words_at(QPoint(n * 14 + 5, 5)) for n in range(8)]
     assert words[0] == "Tokens 0–63: shared, in memory and on disk"
