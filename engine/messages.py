@@ -235,8 +235,11 @@ class DropState:
 
 @dataclass(frozen=True)
 class ForkState:
+    """`tokens`: only so many leading ones; None: all."""
+
     source: ConversationId
     target: ConversationId
+    tokens: int | None = None
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ class Service:
                 running.cache.drop(command.conversation, command.disk)
                 running.cache.flush(_DROP_SECONDS)  # so that a state report after it tells what stayed
             case ForkState():
-                running.cache.fork(command.source, command.target)
+                running.cache.fork(command.source, command.target, command.tokens)
             case PrefillDocument():
                 running.reader.add(command)
             case StopDocument():

@@ -11,6 +11,7 @@ from app.core.engine_host import EngineHost
 from app.core.events import ConversationChanged, ConversationPurged
 from app.core.kept import forget_kept
 from app.core.lookups import Scope
+from app.core.prompt import history
 from app.core.records import Conversation, MessageId, Mode
 from app.core.revisions import Revisions
 from app.core.steady import check_steady
@@ -100,7 +101,8 @@ class Chats:
         conversation has that title."""
         copy = self._revisions.fork(conversation, title, last)
         if self._host.started:  # what it begins with is then kept when its source is deleted
-            self._host.client.send(ForkState(conversation, copy.id))
+            kept = None if last is None else len(history(m for m in self._store().messages(copy.id) if m.in_context))
+            self._host.client.send(ForkState(conversation, copy.id, kept))
         return self._changed(copy)
 
     def _changed(self, conversation: Conversation) -> Conversation:

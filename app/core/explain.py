@@ -14,6 +14,7 @@ from rag.sizes import plural
 
 TURNS_REMOVED = "turns removed"
 TO_BE_MOVED = "to be moved up"
+EXACT = "exact"  # the operation, see spans.py
 
 
 class Decoder(Protocol):
@@ -135,6 +136,8 @@ def explain_lines(report: TurnReport) -> list[str]:
         lines.append(difference_line(report.difference))
     if report.approximate:
         lines.append("Approximate: part of the state was moved up instead of being computed again.")
+    if exact_again(report):
+        lines.append("Exact again: state that had been moved up, or was to be, was not kept; it was computed.")
     if operations := operation_words(report):
         lines.append(f"Operations: {operations}.")
     return lines
@@ -161,7 +164,12 @@ def operations_of(report: TurnReport) -> tuple[Operation, ...]:
 
 def operation_words(report: TurnReport) -> str:
     """`took out 80 tokens 0.6 ms, moved up 0.4 ms, recomputed 812 tokens 1.2 s`; empty where the prompt only grew."""
-    return ", ".join(_operation(one) for one in operations_of(report))
+    return ", ".join(_operation(one) for one in operations_of(report) if one.name != EXACT)
+
+
+def exact_again(report: TurnReport) -> bool:
+    """Whether what was approximate before the turn is not any more."""
+    return any(one.name == EXACT for one in report.operations)
 
 
 def _operation(one: Operation) -> str:

@@ -37,8 +37,9 @@ def placed(parts: Iterable[ComputedRange], gaps: Sequence[tuple[int, int]]) -> I
 
 @dataclass(frozen=True)
 class Operation:
-    """A change of the history that a turn followed: `trim`, `take_out`, `fork`, `edit`, `undo`, `redo`. `tokens`: that
-    it was about, None where that was not counted; `milliseconds`: it took by itself, apart from what is read again."""
+    """A change of the history that a turn followed: `trim`, `take_out`, `fork`, `edit`, `undo`, `redo`; and `exact`:
+    what had been moved up, or was to be, was not kept and is computed as it stands. `tokens`: that it was about, None
+    where that was not counted; `milliseconds`: it took by itself, apart from what is read again."""
 
     name: str
     milliseconds: float

@@ -18,6 +18,7 @@ from app.core.cuts import Moved
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
+from app.core.explain import EXACT
 from app.core.gate import ReadyModel
 from app.core.heads import Head
 from app.core.inventory import catalogue_answer, store_told
@@ -28,6 +29,7 @@ from app.core.records import Message, MessageId
 from app.core.replacement import NOTHING_GOES, Replacement
 from app.core.settings import Settings
 from app.core.settling import settled
+from app.core.spans import Operation
 from app.core.summaries import SummaryWork
 from app.core.survey_start import begin_survey, go_on_with_survey
 from app.core.turn_parts import Look, Request, RunningTurn, TurnServices
@@ -246,6 +248,8 @@ class TurnWork:
         finished = stream.follow(mailbox)
         if moved.shifts and finished is not None:
             store.cuts.settle(job.conversation, finished.approximate)
+            if not finished.approximate:
+                store.operations.note(job.conversation, Operation(EXACT, 0.0))
         store.set_computed(
             job.conversation,
             request.model.identity,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from app.chat.words import speed_words
-from app.core.explain import operation_words, reason_words
+from app.core.explain import exact_again, operation_words, reason_words
 from app.core.records import Message, TurnReport
 from app.widgets.bars import Part
 from app.widgets.format import count, duration, plural, rate
@@ -92,7 +92,8 @@ def draft_words(report: TurnReport) -> str:
 
 def operations(report: TurnReport) -> str:
     """`took out 80 tokens 0.6 ms, recomputed 812 tokens 1.2 s`; empty where the prompt only grew."""
-    return ", ".join(filter(None, (operation_words(report), "approximate" if report.approximate else "")))
+    mark = "approximate" if report.approximate else "exact again" if exact_again(report) else ""
+    return ", ".join(filter(None, (operation_words(report), mark)))
 
 
 def difference_words(report: TurnReport) -> str:

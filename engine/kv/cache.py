@@ -14,6 +14,7 @@ from engine.kv import adopt
 from engine.kv.claims import Claims
 from engine.kv.conversations import Conversations, Own
 from engine.kv.disk import DiskRecord, DiskTier, Head, Notice
+from engine.kv.forking import fork_state
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Key, arrays, page_key, root_key
 from engine.kv.layout import PageLayout
@@ -166,14 +167,10 @@ class KvCache:
         self.shedding.keep(sequence.pages, sequence.num_tokens)
         return self._writing.write_windows(sequence.pages, sequence.num_tokens)
 
-    def fork(self, source: str, target: str) -> None:
-        """Gives `target` the state of `source`; nothing is copied."""
+    def fork(self, source: str, target: str, tokens: int | None = None) -> None:
+        """Gives `target` the state of `source`, or its first `tokens` tokens; nothing is copied."""
         self._refresh()
-        started, head = time.perf_counter(), self.conversations.heads().get(source)
-        if head:
-            self.conversations.set_head(head.renamed(target))
-            spent = (time.perf_counter() - started) * 1e3
-            self.log.add("debug", "fork", conversation=target, source=source, tokens=head.tokens, milliseconds=spent)
+        fork_state(self, source, target, tokens)
 
     def drop(self, conversation: str, disk: bool = False) -> None:
         """Frees the conversation's memory; `disk` also forgets it on disk. What others use stays.

@@ -88,6 +88,10 @@ class Conversations:
             key = parent
         return keys
 
+    def parent(self, key: Key) -> Key | None:
+        """The key before a page's or a tail's, None if the page is not known."""
+        return self._parent(key)
+
     def users(self, keys: set[Key], besides: str) -> dict[str, set[Key]]:
         """Other conversations that use some of `keys`, and which."""
         others = (head for name, head in self.heads().items() if name != besides)

@@ -11,6 +11,7 @@ import pytest
 
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase
+from app.core.explain import explain_lines
 from app.core.planning import Planner
 from app.core.plans import Plan
 from app.core.prompt import history
@@ -141,6 +142,8 @@ def test_a_state_that_is_lost_is_computed_and_no_longer_approximate(desk: Desk, 
     desk.workspace.states.save(c)
     again = desk.answer(c, "And the sea?")
     assert not again.report.approximate
+    assert any(line.startswith("Exact again") for line in explain_lines(again.report)), "it is told"
+    assert [span.reason for span in again.report.recomputed()] == ["dropped"]
     assert desk.answer(c, "Or the lake?").report.tokens.reused.total > 100
 
 
