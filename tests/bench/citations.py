@@ -1,12 +1,16 @@
 """Answers over a corpus, and an independent check of what stands under them as citations.
 
     PAGEKEEP_CORPUS=FOLDER python tests/bench/citations.py --model MODEL.gguf --set SET.jsonl [--set ...] [--out FILE]
+        [--embedder FOLDER] [--home FOLDER]
     PAGEKEEP_CORPUS=FOLDER python tests/bench/citations.py --answers FILE [--answers ...]
 
 Two checks: app/core/citation_check.py compares an answer's words with the marked characters, and here they are looked
 for in the whole text of the pages that are named, nothing but white space and hyphens set aside. FILE is of an earlier
 --out, or what `pagekeep index evaluate SET --answers --json` printed. The second check is also tried on citations that
 name the page after the right one, where it has to fail. Prints one JSON object.
+
+A run that was stopped goes on with the first question that has no answer in --out; --home keeps its library. With an
+embedder the documents are searched by meaning too.
 """
 
 from __future__ import annotations
@@ -39,12 +43,13 @@ SET_ASIDE = re.compile(r"[\s\ufffe\u00ad\u2010\u2011-]+")  # white space, PDFium
 
 
 class Run:
-    def __init__(self, home: Path, model: Path, tokens: int) -> None:
+    def __init__(self, home: Path, model: Path, tokens: int, embedder: Path | None) -> None:
         self.events: queue.SimpleQueue[object] = queue.SimpleQueue()
-        sampling = Sampling(temperature=0.0, max_tokens=tokens)
+        settings = Settings(sampling=Sampling(temperature=0.0, max_tokens=tokens), embedder=embedder)
         self.workspace = Workspace(
-            Paths.below(home).create(), self.events.put, Settings(sampling=sampling), make_vectors=False
-        )
+            Paths.below(home).create(), self.events.put, settings,
+            make_vectors=embedder is not None, wait_for_vectors=embedder is not None,
+        )  # fmt: skip
         self.workspace.load_model(model)
         self.until(ModelLoaded, ModelFailed)
 
@@ -60,6 +65,10 @@ class Run:
         assert isinstance(event, ImportDone), event
         return int(event.document.id)
 
+    def wait_for_vectors(self) -> None:
+        while not all(document.embedded for document in self.workspace.library.documents()):
+            time.sleep(1)
+
     def ask(self, document: int, question: str) -> Message | None:
         conversation = self.workspace.chats.new(documents=(document,))
         self.workspace.chats.set_mode(conversation.id, "passages")
@@ -68,22 +77,31 @@ class Run:
         self.workspace.states.drop(conversation.id, disk=True)
         return event.message if isinstance(event, TurnDone) else None
 
+    def line(self, document: int, question: dict[str, Any]) -> dict[str, Any]:
+        """The question with its answer (None where there came an error) and citations."""
+        message = self.ask(document, question["question"])
+        citations = [asdict(citation) for citation in message.citations] if message else []
+        return {**question, "answer": message.text if message else None, "citations": citations}
+
 
 def answered(options: argparse.Namespace, corpus: Path) -> list[dict[str, Any]]:
-    """A line per question: what was asked, the answer, its citations."""
+    """A line per question: what was asked, the answer, its citations. Each is added to --out as it comes."""
     asked = [json.loads(line) for path in options.set for line in path.read_text().splitlines() if line.strip()]
-    lines = []
+    lines = read_answers(options.out) if options.out and options.out.exists() else []
+    left = asked[len(lines) :]
     with tempfile.TemporaryDirectory() as home:
-        run = Run(Path(home), options.model, options.tokens)
+        run = Run(options.home or Path(home), options.model, options.tokens, options.embedder)
         documents = {name: run.add(corpus / name) for name in dict.fromkeys(question["pdf"] for question in asked)}
-        for number, question in enumerate(asked, 1):
-            message = run.ask(documents[question["pdf"]], question["question"])
-            if message is not None:
-                citations = [asdict(citation) for citation in message.citations]
-                lines.append({**question, "answer": message.text, "citations": citations})
+        if options.embedder:
+            run.wait_for_vectors()
+        for number, question in enumerate(left, len(lines) + 1):
+            lines.append(run.line(documents[question["pdf"]], question))
+            if options.out:
+                with options.out.open("a", encoding="utf-8") as out:
+                    out.write(json.dumps(lines[-1], ensure_ascii=False) + "\n")
             print(f"{number} of {len(asked)}", end="\r", file=sys.stderr, flush=True)
         run.workspace.close()
-    return lines
+    return [line for line in lines if line["answer"] is not None]
 
 
 @dataclass
@@ -132,6 +150,8 @@ def main() -> None:
     parser.add_argument("--set", type=Path, action="append", default=[])
     parser.add_argument("--tokens", type=int, default=48)
     parser.add_argument("--out", type=Path, help="gets an answer a line")
+    parser.add_argument("--embedder", type=Path, help="searches by meaning too")
+    parser.add_argument("--home", type=Path, help="keeps the documents there")
     parser.add_argument("--answers", type=Path, action="append", help="checks these instead")
     options = parser.parse_args()
     corpus, started = Path(os.environ["PAGEKEEP_CORPUS"]), time.time()
@@ -139,8 +159,6 @@ def main() -> None:
         lines = [line for path in options.answers for line in read_answers(path)]
     else:
         lines = answered(options, corpus)
-    if options.out:
-        options.out.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     found = figures([_answer(line) for line in lines], lambda citation: corpus / citation.document)
     pages = WholePages(corpus)
     result = {
