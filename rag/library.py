@@ -22,6 +22,7 @@ from rag.pdf import inspect
 from rag.pdf.client import Limits
 from rag.protocols import Cancelled, Embedder, OnProgress
 from rag.types import Document, DocumentId, Hit, IngestProgress
+from rag.window_vectors import embed_windows
 
 VectorUse = Literal["wait", "if_loaded", "never"]
 
@@ -188,7 +189,7 @@ class Library(Collections):
                 step(self._shelf, job, self.document(document_id))
         document = self.document(document_id)
         if not document.embedded:
-            ingest.embed_windows(self._shelf, job, document)
+            embed_windows(self._shelf, job, document)
 
     def _phase(self, document_id: DocumentId) -> str:
         return str(self._shelf.db.rows("SELECT phase FROM documents WHERE id = ?", (document_id,))[0]["phase"])

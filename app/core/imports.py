@@ -31,7 +31,7 @@ from app.core.pace import Pace
 from app.core.settings import Settings
 from rag.errors import IntakeCancelled
 from rag.protocols import OnProgress
-from rag.types import Document, DocumentId, IngestProgress
+from rag.types import Document, IngestProgress
 
 log = logging.getLogger(__name__)
 Done = Callable[[Document], None]
@@ -59,12 +59,19 @@ class Imports:
         self._answering = answering
         self._intake = JobThread("import")
         self._vectors = JobThread("vectors")
+        self._taking_in = False
+        self._fetching = False
 
     def submit(self, path: Path, password: str | None, done: Done | None = None, failed: Failed | None = None) -> JobId:
         """`done` is called with the document before ImportDone is sent, `failed` with the error before ImportFailed."""
         job = self._intake.submit(lambda job: self._import(job, path, password, done, failed))
         self._emit(ImportQueued(job, path))
         return job
+
+    @property
+    def at_work(self) -> bool:
+        """Something is being indexed; reading scans and fetching, which may take hours, do not count."""
+        return self._taking_in or (self._vectors.busy and not self._fetching)
 
     def cancel(self, job: JobId) -> None:
         self._intake.cancel(job)
@@ -95,6 +102,7 @@ class Imports:
 
     # --- on the worker threads ------------------------------------------------------------------------
     def _import(self, job: Job, path: Path, password: str | None, done: Done | None, failed: Failed | None) -> None:
+        self._taking_in = True
         try:
             document = self._take_in(job, path, password, done)
         except (IntakeCancelled, Cancelled):
@@ -107,6 +115,8 @@ class Imports:
         else:
             self._emit(document)
             self.make_vectors()
+        finally:
+            self._taking_in = False
 
     def recognise(self, document: Document, pages: Sequence[int] | None, done: Done) -> JobId:
         """Reads scanned pages (None: all of them); `done` is called before ImportDone is sent."""
@@ -155,17 +165,25 @@ class Imports:
     def _embed(self, job: Job) -> None:
         try:
             self._have_embedder(job)
-            library = self._shelves.library()
-            before = {d.id for d in library.documents() if not d.embedded}
-            library.embed_missing(lambda p: self._emit(ImportProgress(job.id, p)), job.cancelled)
-            for document in before:
-                self._emit(DocumentReady(library.document(DocumentId(document))))
+            self._shelves.library().embed_missing(self._embedding(job), job.cancelled)
         except (IntakeCancelled, Cancelled):
             log.info("making vectors was stopped")
         except Exception as error:
             told = as_user_error(error)
             log.info("no vectors: %s", type(error).__name__, exc_info=not hasattr(error, "what"))
             self._emit(Notice("Documents are searched by words only for now.", f"{told.what} {told.why}", told.next))
+
+    def _embedding(self, job: Job) -> OnProgress:
+        """Sends progress on, and tells of each document that is complete."""
+
+        def report(progress: IngestProgress) -> None:
+            self._emit(ImportProgress(job.id, progress))
+            if progress.phase == "done" and progress.document_id is not None:
+                document = self._shelves.library().document(progress.document_id)
+                if document.embedded:  # else another process has it in its hands
+                    self._emit(DocumentReady(document))
+
+        return report
 
     def _reporting(self, job: Job) -> OnProgress:
         """Sends progress on, and gives way to answers between two pieces of work."""
@@ -186,7 +204,11 @@ class Imports:
                 "Fetching it is switched off in the preferences.",
                 "Switch it on to search by meaning.",
             )
-        self._fetch(job)
+        self._fetching = True
+        try:
+            self._fetch(job)
+        finally:
+            self._fetching = False
 
     def _fetch(self, job: Job) -> None:
         try:

@@ -1,8 +1,10 @@
 """Documents are read by the model before anybody asks: what every first question on them begins with is computed.
 
 One document at a time, the most recently added first, then those that conversations without a question have together,
-in shelf order; only such as automatic mode would put into the prompt whole. The engine keeps it below all turns.
-Stopped on battery, by the preference, by the reader and by the trash; what was read is kept.
+in shelf order; only such as automatic mode would put into the prompt whole. The engine keeps it below all turns, and
+it begins when imports and their vectors are done: beside it these get next to nothing of the processor, and they are
+what makes a document searchable. Stopped on battery, by the preference, by the reader and by the trash; what was read
+is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.core.errors import UserError
-from app.core.events import ConversationChanged, ImportDone, WorkspaceEvent
+from app.core.events import ConversationChanged, ImportDone, ImportProgress, WorkspaceEvent
 from app.core.gate import ModelGate, ReadyModel
 from app.core.kept import shelf_name
 from app.core.planning import Planner
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 BATTERY_EVERY_S = 15.0
+INDEXING_EVERY_S = 0.5  # whether it has ended
 Key = tuple[tuple[int, int], ...]  # ids and characters: text recognised later makes it another document
 
 
@@ -73,7 +76,8 @@ class Shelf:
 @dataclass(frozen=True)
 class ReadAheadServices:
     """What reading ahead works with; parts that open lazily are functions. `enabled`: the preference.
-    `together`: ids of documents that a first question would be about together."""
+    `together`: ids of documents that a first question would be about together. `indexing`: documents are taken in or
+    get vectors at this moment."""
 
     library: Callable[[], Library]
     engine: Callable[[], EngineClient]
@@ -81,6 +85,7 @@ class ReadAheadServices:
     planner: Planner
     together: Callable[[], Sequence[tuple[int, ...]]]
     enabled: Callable[[], bool]
+    indexing: Callable[[], bool]
     emit: Callable[[WorkspaceEvent], None]
     on_battery: Callable[[], bool] = on_battery
 
@@ -99,6 +104,7 @@ class ReadAhead:
         self._closed = False
         self._held = False  # by the reader, until a model is loaded or a document comes
         self._no_power = False
+        self._indexing = False
         self._reading: Key | None = None
         self._settled: set[Key] = set()  # read, or not to be read, with this model
 
@@ -110,6 +116,9 @@ class ReadAhead:
                 self._reading, self._held = None, False
             elif isinstance(event, ImportDone) and not event.known:
                 self._held = False
+            elif isinstance(event, ImportProgress):
+                if self._indexing:
+                    return
             elif isinstance(event, ConversationChanged):
                 if len(event.conversation.documents) < 2:
                     return
@@ -162,8 +171,9 @@ class ReadAhead:
     def _due(self) -> bool:
         """Waits until there is something to decide; the battery is looked at now and then. False: the end."""
         with self._changed:
-            watching = self._reading is not None or self._no_power
-            self._changed.wait_for(lambda: self._woken or self._closed, BATTERY_EVERY_S if watching else None)
+            watching = BATTERY_EVERY_S if self._reading is not None or self._no_power else None
+            seconds = INDEXING_EVERY_S if self._indexing else watching
+            self._changed.wait_for(lambda: self._woken or self._closed, seconds)
             self._woken = False
             return not self._closed
 
@@ -181,7 +191,8 @@ class ReadAhead:
     def _allowed(self) -> ReadyModel | None:
         """The model, when there is one and nothing stands against using it now."""
         gate = self._with.gate
-        if self._held or not self._with.enabled() or gate.loading:
+        self._indexing = self._with.indexing()
+        if self._indexing or self._held or not self._with.enabled() or gate.loading:
             return None
         self._no_power = self._with.on_battery()
         try:

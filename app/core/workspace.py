@@ -92,7 +92,6 @@ class Workspace:
         self._stored_settings = StoredSettings(paths.settings, settings, self._emit)
         self._store: ConversationStore | None = None
         self._host = EngineHost(self._from_engine)
-        self._reads_ahead = read_ahead
         self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors, self._stored_settings.embedder)
         self._imports = Imports(
             self._shelves, lambda: self.settings, self._emit, make_vectors, lambda: bool(self._turns.running())
@@ -109,7 +108,7 @@ class Workspace:
         )
         self._histories = Histories(store, self._planner.texts)
         self._turns = Turns(self._services())
-        self.ahead = ReadAhead(self._ahead_services())
+        self.ahead = ReadAhead(self._ahead_services(read_ahead))
         self.reloads = Reloads(self._host, self._stored_settings, self._turns, self.load_model)
         log = revision_log(paths.kv, lambda: self.settings)
         self.revisions = Revisions(store, self._host.gate, lambda: self.engine, self._turns.running, log)
@@ -270,14 +269,15 @@ class Workspace:
             enlarge=lambda conversation, option: self.reloads.enlarge(conversation, option),
         )
 
-    def _ahead_services(self) -> ReadAheadServices:
+    def _ahead_services(self, wanted: bool) -> ReadAheadServices:
         return ReadAheadServices(
             library=lambda: self.library,
             engine=lambda: self.engine,
             gate=self._host.gate,
             planner=self._planner,
             together=lambda: self.conversations.shelves(),
-            enabled=lambda: self._reads_ahead and self.settings.read_ahead,
+            enabled=lambda: wanted and self.settings.read_ahead,
+            indexing=lambda: self._imports.at_work,
             emit=self._emit,
         )
 

@@ -5,9 +5,9 @@ import pytest
 from assets import sample_pdf
 from rag import Document, Library
 from rag.expressions import match_expression, part_expression
-from rag.ingest import window_vectors
 from rag.retrieve import _with_neighbours
 from rag.scope import named_chapter
+from rag.window_vectors import WindowVectors
 from rag.words import Searched, word_scores
 from tests.rag import pdf_files
 from tests.rag.conftest import WordBag
@@ -168,8 +168,8 @@ def test_documents_without_vectors_are_not_put_last(tmp_path: Path) -> None:
 
 def test_the_heading_is_part_of_the_vector() -> None:
     bag = WordBag()
-    plain, headed, same = window_vectors(
-        bag, [("rust forms", ""), ("rust forms", "Care of anchors"), ("rust forms", "rust forms")]
+    plain, headed, same = WindowVectors(bag).of(
+        [("rust forms", ""), ("rust forms", "Care of anchors"), ("rust forms", "rust forms")]
     )
     wanted = bag.embed(["anchors"])[0]
     assert headed @ wanted > plain @ wanted + 0.1

@@ -13,11 +13,13 @@ import psutil
 import pytest
 
 from app.core import read_ahead
+from app.core.events import ImportDone, ImportFailed
 from app.core.gate import ReadyModel
 from app.core.kept import documents_of
 from engine.messages import ComputedRange, DocumentProgress, DocumentRead, DocumentStopped
 from engine.store.tools import StoreTools
 from tests.app.core.test_workspace import QUICK, Desk
+from tests.rag import pdf_files
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 
@@ -123,13 +125,44 @@ def test_a_newer_document_is_read_before_the_rest(desk: Desk, starter_model: Pat
     desk.load(starter_model)
     first = desk.book(5)
     desk.until(DocumentProgress)
-    second = desk.book(1, seed=2)
-    endings = [desk.until(DocumentStopped, DocumentRead) for _ in range(3)]
+    desk.workspace.documents.add(pdf_files.write_pdf(desk.home / "new.pdf", pdf_files.book(1, 2)))
+    events = [desk.until(DocumentStopped, DocumentRead, ImportDone, ImportFailed) for _ in range(4)]
+    (second,) = (str(e.document.id) for e in events if isinstance(e, ImportDone))
+    endings = [e for e in events if not isinstance(e, ImportDone)]
     assert [(type(e), e.document) for e in endings] == [
         (DocumentStopped, str(first)),
-        (DocumentRead, str(second)),
+        (DocumentRead, second),
         (DocumentRead, str(first)),
     ]
+
+
+def test_imports_and_their_vectors_come_first(desk: Desk, starter_model: Path) -> None:
+    """They get next to nothing of a processor that the model reads with."""
+    desk.load(starter_model)
+    ahead, indexing = desk.workspace.ahead, False
+    ahead._with = replace(ahead._with, indexing=lambda: indexing)
+    desk.book(5)
+    desk.until(DocumentProgress)
+    indexing = True
+    ahead.wake()
+    stopped = desk.until(DocumentStopped, DocumentRead)
+    assert isinstance(stopped, DocumentStopped)
+    assert about_documents(events_for(desk, 1.2)) == []
+    indexing = False
+    assert desk.until(DocumentStopped, DocumentRead).computed == stopped.total - stopped.done
+
+
+def test_what_is_taken_in_is_at_work_until_its_vectors_are_made(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    imports, during = desk.workspace._imports, []
+    taken, embedded = imports._take_in, imports._have_embedder
+    monkeypatch.setattr(imports, "_take_in", lambda *job: (during.append(imports.at_work), taken(*job))[1])
+    monkeypatch.setattr(imports, "_have_embedder", lambda job: (during.append(imports.at_work), embedded(job)))
+    desk.book(1)
+    until = time.monotonic() + 10
+    while imports.at_work and time.monotonic() < until:
+        time.sleep(0.01)
+    assert during == [True, True]
+    assert not imports.at_work
 
 
 def test_only_where_the_preference_allows_it(tmp_path: Path, starter_model: Path) -> None:

@@ -1,0 +1,85 @@
+"""Vectors of a document's windows, made in portions as large as about half a second allows: beside an answer or another
+program an embedder may have a fiftieth of the machine, and whoever watches should see it move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rag.index.database import Database
+from rag.ingest import Job, Shelf
+from rag.protocols import Embedder, Vectors
+from rag.types import Document, DocumentId
+
+HEADING_PART = 0.3  # of the heading's vector in a window's: 0.04 more recall@10 on both sets of questions
+TEXTS_A_STEP = 64  # written and made durable at once; what a killed import makes again
+LEAST_PORTION = 4  # a text for each of a few threads
+LONG_S, SHORT_S = 1.0, 0.25  # a portion that took longer, or less, is followed by one of half or double the size
+KEPT_HEADINGS = 64
+
+
+def embed_windows(shelf: Shelf, job: Job, document: Document) -> None:
+    """Makes the vectors that are missing, if there is an embedder."""
+    if shelf.embedder is None:
+        return
+    name = shelf.embedder.name
+    done = shelf.vectors.done(document.id, name)
+    total = shelf.db.tuples("SELECT windows FROM documents WHERE id = ?", (document.id,))[0][0]
+    if total == 0:
+        shelf.vectors.count(document.id, name, 0)
+    maker = WindowVectors(shelf.embedder)
+    while done < total:
+        texts = window_texts(shelf.db, document.id, done, TEXTS_A_STEP)
+        rows: list[Vectors] = []
+        made = 0
+        while made < len(texts):
+            job.report(document.id, "vectors", done + made, total)
+            rows.append(maker.next(texts[made:]))
+            made += len(rows[-1])
+        done = shelf.vectors.append(document.id, document.sha256, name, np.concatenate(rows))
+
+
+@dataclass
+class WindowVectors:
+    """Of one document after another; portions adapt to what the machine has left."""
+
+    embedder: Embedder
+    _portion: int = TEXTS_A_STEP
+    _headings: dict[str, Vectors] = field(default_factory=dict)  # the latest: windows of a section stand together
+
+    def next(self, texts: Sequence[tuple[str, str]]) -> Vectors:
+        """Unit vectors [n, d] of the first n, as many as the last portions' time suggests."""
+        began = time.monotonic()
+        vectors = self.of(texts[: self._portion])
+        took = time.monotonic() - began
+        if took > LONG_S:
+            self._portion = max(LEAST_PORTION, self._portion // 2)
+        elif took < SHORT_S:
+            self._portion = min(TEXTS_A_STEP, self._portion * 2)
+        return vectors
+
+    def of(self, texts: Sequence[tuple[str, str]]) -> Vectors:
+        """Unit vectors [n, d] of (text, heading path): the text's with a part of its heading's."""
+        new = sorted({heading for _, heading in texts if heading} - self._headings.keys())
+        made = self.embedder.embed([text for text, _ in texts] + new)
+        vectors = made[: len(texts)].copy()
+        self._headings.update(zip(new, made[len(texts) :], strict=True))
+        for row, (_, heading) in enumerate(texts):
+            if heading:
+                vectors[row] += HEADING_PART * self._headings[heading]
+        while len(self._headings) > KEPT_HEADINGS:
+            del self._headings[next(iter(self._headings))]
+        length = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return np.asarray(vectors / length, np.float32)
+
+
+def window_texts(db: Database, document_id: DocumentId, first: int, count: int) -> list[tuple[str, str]]:
+    """What is embedded for windows `first` and on: their text on one line, and the headings above it."""
+    rows = db.tuples(
+        "SELECT text, heading FROM window_texts WHERE document_id = ? AND ordinal >= ? ORDER BY ordinal LIMIT ?",
+        (document_id, first, count),
+    )
+    return [(" ".join(text.split()), heading) for text, heading in rows]
