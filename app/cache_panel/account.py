@@ -30,6 +30,7 @@ def account_lines(stats: EngineStats) -> list[tuple[str, str]]:
     return [
         ("Memory in all", f"{size_text(int(total))}: the sum of the bar"),
         ("State in memory", f"{memory}{_mapped(stats)}"),
+        ("The budget is", "for state alone; weights, free buffers and the index come on top"),
         ("State on disk", disk),
         ("Written", f"{size_text(stats.written_bytes)} since the model was loaded"),
         ("Checks", check_words(stats)),

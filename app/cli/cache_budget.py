@@ -22,7 +22,8 @@ def run(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
     engine, found = settings.current.engine, tools.stat()
     budgets = {"ram_budget_bytes": engine.ram_budget_bytes, "disk_budget_bytes": engine.disk_budget_bytes}
     console.result({**budgets, "bytes_on_disk": found.bytes_on_disk, "pinned_bytes": found.pinned_bytes})
-    console.text(f"memory  {size_text(engine.ram_budget_bytes)} for state; the model comes on top")
+    console.text(f"memory  {size_text(engine.ram_budget_bytes)} for state, what is mapped from files included")
+    console.text("        weights, free buffers and the index come on top")
     console.text(f"disk    {size_text(engine.disk_budget_bytes)}, of which {size_text(found.bytes_on_disk)} are used")
     if changes:
         console.text("The next command and the next start of the window use it.")

@@ -55,9 +55,11 @@ class AnswerStream:
     saved_ms: float = 0.0
     failure: UserError | None = None
     looped: bool = False
+    past_ms: float = 0.0  # how long the engine went on after that
     _stored: float = field(default_factory=time.monotonic)
     _split: ReasoningSplit = field(init=False)
     _raw: str = ""
+    _looped_at: float = 0.0
     _thinking: float | None = None  # when the reasoning began that goes on now
 
     def __post_init__(self) -> None:
@@ -81,6 +83,7 @@ class AnswerStream:
         reasoning, answer = split_answer(self._raw if self.looped else event.text, self.reasons)
         self.reasoning, self.text = reasoning.strip("\n"), self._answer_behind(reasoning, answer)
         self.ids = self.ids if self.looped else list(event.generated.ids)
+        self.past_ms = (time.monotonic() - self._looped_at) * 1e3 if self.looped else 0.0
 
     def so_far(self, state: MessageState) -> Message:
         so_far, tokens = self.message, self.message.tokens + Tokens.generated(self.ids)
@@ -152,7 +155,7 @@ class AnswerStream:
 
     def _watch_for_loops(self) -> None:
         if not self.looped and goes_in_circles(self._raw[-LOOKED_AT:]):
-            self.looped = True
+            self.looped, self._looped_at = True, time.monotonic()
             self.stop()
 
     def _keep_sometimes(self) -> None:

@@ -45,7 +45,7 @@ class MigratedDatabase:
         try:
             if not fixed:
                 _prepare(self.db.conn)
-            self._migrate(migrations, what)
+            self._migrate(migrations, what, fixed)
         except UserError:
             self.close()
             raise
@@ -123,7 +123,7 @@ class MigratedDatabase:
             way_out = "Move the file away, or put a backup of yours in its place; without it Pagekeep begins a new one."
         return UserError(f"{self._what} could not be opened.", why, way_out)
 
-    def _migrate(self, migrations: Sequence[Migration], what: str) -> None:
+    def _migrate(self, migrations: Sequence[Migration], what: str, fixed: bool) -> None:
         version = self._version()
         if version > len(migrations):
             raise UserError(
@@ -133,6 +133,13 @@ class MigratedDatabase:
             )
         if version == len(migrations):
             return
+        if fixed:
+            raise UserError(
+                f"{what} were written by an older Pagekeep, and cannot be brought up to date where they are.",
+                f"{self.path} has format {version}, this version reads {len(migrations)}; the file or its folder cannot "
+                "be written.",
+                "Make both writable, or copy the folder to where it can be written; nothing was changed.",
+            )
         if version > 0:
             _copy(self.db.conn, self.path.with_name(f"{self.path.name}.format-{version}"))
         with self.transaction() as db:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from app.core.answers import AnswerStream
 from app.core.citing import cite_answer, coverage, passages_by_marker, report_of, with_coverage
 from app.core.explain import after_cut, explained
-from app.core.records import Message
+from app.core.records import Message, TurnReport
 from app.core.turn_parts import Request, TurnServices
 from engine.messages import TurnFinished
 
@@ -38,7 +38,7 @@ def settled(
     if services.store().cuts.made_after(answer.conversation, answered[-1] if answered else answer.created):
         report = replace(report, tokens=replace(report.tokens, computed=after_cut(report.tokens.computed)))
     if stream.looped:
-        report = replace(report, finish_reason="repetition")
+        report = replace(_without_rest(report, stream), finish_reason="repetition")
     elif finished.reason == "stop" and not answer.text.strip():
         report = replace(report, finish_reason="empty")
     store = services.store()
@@ -46,6 +46,16 @@ def settled(
         before = store.operations.take(answer.conversation)
         report = replace(report, operations=(*before, *request.operations))
         return store.finish_answer(answer, citations, report)
+
+
+def _without_rest(report: TurnReport, stream: AnswerStream) -> TurnReport:
+    """What the engine wrote until it heard that the answer goes in circles is not part of it, nor is its time."""
+    tokens, times = report.tokens, report.timings_ms
+    return replace(
+        report,
+        tokens=replace(tokens, generated=len(stream.ids)),
+        timings_ms=replace(times, decode=max(0.0, times.decode - stream.past_ms)),
+    )
 
 
 def _searched(services: TurnServices, request: Request) -> tuple[list[Document], Mapping[DocumentId, Sequence[int]]]:

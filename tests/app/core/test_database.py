@@ -163,6 +163,17 @@ def test_a_folder_that_cannot_be_written_can_be_read(old: Path, monkeypatch: pyt
     database.close()
 
 
+def test_an_older_file_that_cannot_be_written_says_so(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = old.read_bytes()
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(UserError) as caught:
+        MigratedDatabase(old, [_first, _second], "The things")
+    assert "older Pagekeep" in caught.value.what
+    assert "format 1, this version reads 2" in caught.value.why
+    assert old.read_bytes() == before
+    assert not list(old.parent.glob("*.format-*"))
+
+
 def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     for number in range(12):
         barrier = threading.Barrier(4)

@@ -371,6 +371,7 @@ def test_an_answer_in_circles_ends_where_they_are_seen_not_when_the_engine_hears
         message = desk.end_of_turn().message
         assert message.report.finish_reason == "repetition"
         stored.append((message.text, message.tokens))
+        assert message.report.tokens.generated == len(message.tokens), "what ran on is not counted"
     assert stored[0] == stored[1]
     assert len(stored[0][1]) <= 3 * len(piece)
 
