@@ -136,8 +136,7 @@ class MigratedDatabase:
         if fixed:
             raise UserError(
                 f"{what} were written by an older Pagekeep, and cannot be brought up to date where they are.",
-                f"{self.path} has format {version}, this version reads {len(migrations)}; the file or its folder cannot "
-                "be written.",
+                f"{self.path} has format {version}, this version reads {len(migrations)}; it cannot be written there.",
                 "Make both writable, or copy the folder to where it can be written; nothing was changed.",
             )
         if version > 0:
