@@ -2,11 +2,11 @@
 // In one file because every form of product runs in the same walk over partitions and merges in the same order.
 // Inside a partition the softmax is taken over all its scores at once; partitions merge in ascending order. Scores are
 // exponents of 2. Masked keys weigh exactly 0, so a row's result does not depend on the rows it is computed with.
+#include "attention_order.h"
 #include "attention_softmax.h"
-#include "attention_tiles.h"
 #include "carver.h"
 #include "hadamard.h"
-#if defined(__AVX512BF16__)
+#if defined(__AVX2__)
 #include "attention_halves.h"
 #endif
 #if defined(__AVX512VNNI__)
@@ -29,12 +29,15 @@ static Form key_form(const KvPlane& k) {
     return byte_plane(k) ? kBytes : k.type != kKvF16 && narrow_plane(k) ? kPairs : kFloats;
 }
 static Form value_form(const KvPlane& v) { return byte_plane(v) ? kBytes : narrow_plane(v) ? kPairs : kFloats; }
+#else
+static Form key_form(const KvPlane& k) { return byte_plane(k) ? kBytes : kFloats; }
+static Form value_form(const KvPlane& v) { return byte_plane(v) ? kBytes : kFloats; }
+#endif
+#if defined(__AVX2__)
 // So few queries that a tile of keys or values would be read hardly more often than made.
 static bool no_tiles(const AttentionArgs& args, size_t queries) { return queries <= kFewQueries && halves_planes(args.k, args.v); }
 #else
 static bool no_tiles(const AttentionArgs&, size_t) { return false; }
-static Form key_form(const KvPlane& k) { return byte_plane(k) ? kBytes : kFloats; }
-static Form value_form(const KvPlane& v) { return byte_plane(v) ? kBytes : kFloats; }
 #endif
 
 constexpr int kStep = 16;    // keys; a pass ends at a multiple of it behind the last one that counts
@@ -152,53 +155,25 @@ static void prepare_queries(const AttentionArgs& args, const AttentionUnit& unit
     }
 }
 
-struct Range {  // keys [begin, end) of a partition that some of the rows may see, from a whole tile on
-    int start;  // position of the partition
-    int begin, end;
-};
-
-// `step`: the end is a multiple of it.
-static Range visible(const AttentionArgs& args, int position, int rows, int part, int step) {
-    const int start = part * kPartition;
-    const int last = position + rows - 1;
-    const int oldest = args.window > 0 ? position - args.window + 1 : 0;
-    const int begin = imax(0, oldest - start) / kTileTokens * kTileTokens;
-    const int end = (imin(kPartition, last - start + 1) + step - 1) / step * step;
-    return Range{start, begin, end};
-}
-
-struct Keys {  // one tile of consecutive keys inside a page
-    const uint8_t* page;
-    size_t row;
-    int tokens;
-};
-
-static Keys locate(const KvPlane& plane, const AttentionArgs& args, const AttentionUnit& unit, int position) {
-    const int page = position / plane.page_tokens, slot = position % plane.page_tokens;
-    const int valid = imin(kTileTokens, unit.position + unit.rows - position);
-    return Keys{(const uint8_t*)(uintptr_t)unit.pages[page], (size_t)(unit.kv_head / args.split) * plane.page_tokens + slot, valid};
-}
-
-static void make_key_tile(const AttentionArgs& args, const Keys& keys, uint8_t* tile) {
+static void make_key_tile(const AttentionArgs& args, const Rows& keys, uint8_t* tile) {
 #if defined(__AVX512VNNI__)
-    if (key_form(args.k) == kBytes) return byte_keys(keys.page, args.k, keys.row, tile);
+    if (key_form(args.k) == kBytes) return byte_keys(args.k, keys, tile);
 #endif
 #if defined(__AVX512BF16__)
-    if (key_form(args.k) == kPairs) return key_pairs(keys.page, args.k, keys.row, keys.tokens, (uint16_t*)tile);
+    if (key_form(args.k) == kPairs) return key_pairs(args.k, keys, (uint16_t*)tile);
 #endif
-    key_tile(keys.page, args.k, keys.row, keys.tokens, (float*)tile);
+    key_tile(args.k, keys, (float*)tile);
 }
 
-static void make_value_tile(const AttentionArgs& args, const Keys& keys, uint8_t* tile) {
+static void make_value_tile(const AttentionArgs& args, const Rows& values, uint8_t* tile) {
     const int width = value_width(args);
 #if defined(__AVX512VNNI__)
-    if (value_form(args.v) == kBytes) return byte_values(keys.page, args.v, keys.row, tile);
+    if (value_form(args.v) == kBytes) return byte_values(args.v, values, tile);
 #endif
 #if defined(__AVX512BF16__)
-    if (value_form(args.v) == kPairs)
-        return value_pairs(keys.page, args.v, keys.row, keys.tokens, (uint16_t*)tile, width);
+    if (value_form(args.v) == kPairs) return value_pairs(args.v, values, (uint16_t*)tile, width);
 #endif
-    value_tile(keys.page, args.v, keys.row, keys.tokens, (float*)tile, width);
+    value_tile(args.v, values, (float*)tile, width);
 }
 
 // What all passes over a partition share.
@@ -206,13 +181,12 @@ static void open_partition(const AttentionArgs& args, const AttentionUnit& unit,
     for (int at = range.begin; at < range.end; at += kTileTokens) {
         if (ws.kept) {
             const size_t tile = (size_t)at / kTileTokens;
-            make_key_tile(args, locate(args.k, args, unit, range.start + at), ws.keys + tile * key_tile_bytes(args));
-            make_value_tile(args, locate(args.v, args, unit, range.start + at), ws.values + tile * value_tile_bytes(args));
+            make_key_tile(args, tile_rows(args, unit, range, at, false, true), ws.keys + tile * key_tile_bytes(args));
+            make_value_tile(args, tile_rows(args, unit, range, at, true, true), ws.values + tile * value_tile_bytes(args));
         }
 #if defined(__AVX512VNNI__)
         if (value_form(args.v) != kBytes) continue;
-        const Keys keys = locate(args.v, args, unit, range.start + at);
-        byte_value_scales(keys.page, args.v, keys.row, keys.tokens, ws.value_scales + at);
+        byte_value_scales(args.v, locate(args.v, args, unit, range.start + at), ws.value_scales + at);
 #endif
     }
 }
@@ -244,15 +218,17 @@ static void score_tile(const AttentionArgs& args, const Pass& pass, int tokens, 
 static void score_pass(const AttentionArgs& args, const AttentionUnit& unit, const Pass& pass, const Workspace& ws) {
     for (int at = pass.range.begin; at < pass.range.end; at += kTileTokens) {
         uint8_t* tile = ws.keys;
-        const Keys keys = locate(args.k, args, unit, pass.range.start + at);
-#if defined(__AVX512BF16__)
-        if (ws.direct) {
-            half_scores_of[pass.count - 1](HalfRows{keys.page, args.k, keys.row, keys.tokens}, ws.queries, ws.scores + at);
-            continue;
-        }
-#endif
         if (ws.kept) tile += (size_t)at / kTileTokens * key_tile_bytes(args);
-        else make_key_tile(args, keys, tile);
+        else {
+            const Rows keys = tile_rows(args, unit, pass.range, at, false, false);
+#if defined(__AVX2__)
+            if (ws.direct) {
+                half_scores(args.k, keys, ws.queries, pass.count, (uint16_t*)tile, ws.scores + at);
+                continue;
+            }
+#endif
+            make_key_tile(args, keys, tile);
+        }
         score_tile(args, pass, imin(kTileTokens, pass.range.end - at), tile, ws.scores + at, ws);
     }
 }
@@ -302,22 +278,34 @@ static void weigh_tiles(const AttentionArgs& args, const Pass& pass, int at, int
              width);
 }
 
+#if defined(__AVX2__)
+static const Weight* weights_of(const Workspace& ws) {
+#if defined(__AVX512BF16__)
+    return ws.weight_pairs;
+#else
+    return ws.scores;
+#endif
+}
+#endif
+
 static void weigh_pass(const AttentionArgs& args, const AttentionUnit& unit, const Pass& pass, float* rows,
                        const Workspace& ws) {
     const Range& range = pass.range;
     const int step = ws.kept ? range.end - range.begin : kTileTokens;
     for (int at = range.begin; at < range.end; at += step) {
         uint8_t* tile = ws.values;
-        const Keys keys = locate(args.v, args, unit, range.start + at);
-#if defined(__AVX512BF16__)
-        if (ws.direct) {
-            const HalfSums to = {ws.weight_pairs + at, rows, (size_t)value_width(args) + 2, at == range.begin};
-            half_sums_of[pass.count - 1](HalfRows{keys.page, args.v, keys.row, keys.tokens}, to);
-            continue;
-        }
-#endif
         if (ws.kept) tile += (size_t)at / kTileTokens * value_tile_bytes(args);
-        else make_value_tile(args, keys, tile);
+        else {
+            const Rows values = tile_rows(args, unit, range, at, true, false);
+#if defined(__AVX2__)
+            if (ws.direct) {
+                const HalfSums to = {weights_of(ws) + at, rows, (size_t)value_width(args) + 2, at == range.begin};
+                half_sums(args.v, values, to, pass.count);
+                continue;
+            }
+#endif
+            make_value_tile(args, values, tile);
+        }
         weigh_tiles(args, pass, at, imin(step, range.end - at), at == range.begin, tile, rows, ws);
     }
 #if defined(__AVX512VNNI__)

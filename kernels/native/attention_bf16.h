@@ -86,7 +86,9 @@ static inline bool narrow_plane(const KvPlane& plane) {
 
 // Keys to tile[head_dim / 2][kTileTokens][2], a lone last channel beside a zero; keys past `tokens` become zero.
 template <int TYPE>
-static void load_key_pairs(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, uint16_t* tile) {
+static void load_key_pairs(const KvPlane& plane, const Rows& keys, uint16_t* tile) {
+    const auto [page, row, tokens, ahead] = keys;
+    (void)ahead;
     alignas(64) uint16_t rows[kStripRows][kMostChannels + 32];  // no power of two: rows would share cache sets
     const int pairs = (plane.head_dim + 1) / 2;
     for (int first = 0; first < kTileTokens; first += kStripRows) {
@@ -105,7 +107,9 @@ static void load_key_pairs(const uint8_t* page, const KvPlane& plane, size_t row
 
 // Values to tile[kTileTokens / 2][width][2]: tokens in pairs; those past `tokens` become zero.
 template <int TYPE>
-static void load_value_pairs(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, uint16_t* tile, int width) {
+static void load_value_pairs(const KvPlane& plane, const Rows& values, uint16_t* tile, int width) {
+    const auto [page, row, tokens, ahead] = values;
+    (void)ahead;
     alignas(64) uint16_t rows[2][kMostChannels];
     for (int t = 0; t < kTileTokens; t += 2, tile += 2 * width) {
         for (int i = 0; i < 2; i++) {
@@ -121,12 +125,13 @@ static void load_value_pairs(const uint8_t* page, const KvPlane& plane, size_t r
 }
 
 // As load_value_pairs for f16 and whole vectors of channels: words of both tokens side by side, then rounded.
-static void load_half_value_pairs(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, uint16_t* tile) {
+static void load_half_value_pairs(const KvPlane& plane, const Rows& values, uint16_t* tile) {
+    const int tokens = values.tokens;
     const __m512i order = _mm512_setr_epi64(0, 1, 4, 5, 2, 3, 6, 7);
     const size_t bytes = (size_t)plane.row_channels * 2;
-    const uint8_t* rows = page + plane.offset + row * bytes;
+    const uint8_t* rows = values.page + plane.offset + values.row * bytes;
     for (int t = 0; t < kTileTokens; t += 2, rows += 2 * bytes, tile += 2 * plane.head_dim) {
-        prefetch_rows(page, plane, row + t, 2, 4);
+        ask_rows(plane, values, t, 2);
         for (int d = 0; d < plane.head_dim; d += W) {
             const __m256i none = _mm256_setzero_si256();
             const __m256i even = t < tokens ? _mm256_loadu_si256((const __m256i*)(rows + 2 * d)) : none;
@@ -139,15 +144,15 @@ static void load_half_value_pairs(const uint8_t* page, const KvPlane& plane, siz
     }
 }
 
-static inline void key_pairs(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, uint16_t* tile) {
-    if (plane.type == kKvBF16) load_key_pairs<kKvBF16>(page, plane, row, tokens, tile);
-    else load_key_pairs<kKvQ8>(page, plane, row, tokens, tile);
+static inline void key_pairs(const KvPlane& plane, const Rows& keys, uint16_t* tile) {
+    if (plane.type == kKvBF16) load_key_pairs<kKvBF16>(plane, keys, tile);
+    else load_key_pairs<kKvQ8>(plane, keys, tile);
 }
 
-static inline void value_pairs(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, uint16_t* tile, int width) {
-    if (plane.type == kKvF16 && plane.head_dim % W == 0) load_half_value_pairs(page, plane, row, tokens, tile);
-    else if (plane.type == kKvF16) load_value_pairs<kKvF16>(page, plane, row, tokens, tile, width);
-    else if (plane.type == kKvBF16) load_value_pairs<kKvBF16>(page, plane, row, tokens, tile, width);
-    else load_value_pairs<kKvQ8>(page, plane, row, tokens, tile, width);
+static inline void value_pairs(const KvPlane& plane, const Rows& values, uint16_t* tile, int width) {
+    if (plane.type == kKvF16 && plane.head_dim % W == 0) load_half_value_pairs(plane, values, tile);
+    else if (plane.type == kKvF16) load_value_pairs<kKvF16>(plane, values, tile, width);
+    else if (plane.type == kKvBF16) load_value_pairs<kKvBF16>(plane, values, tile, width);
+    else load_value_pairs<kKvQ8>(plane, values, tile, width);
 }
 PK_END

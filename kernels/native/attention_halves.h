@@ -1,74 +1,144 @@
-// Attention of few queries over f16 K and V straight from the page: nothing is converted to a tile that only they would read.
-// Every element is the same chain as over tiles: scores in float32 over ascending channels, sums in pairs of bfloat16 over
-// ascending tokens.
+// Attention of few queries over f16 K and V without float tiles, which only they would read: keys are turned as they are
+// stored, values read from the page, and both become floats where they are multiplied.
+// Every element is the same chain as over tiles: scores in float32 over ascending channels, sums over ascending tokens, in
+// pairs of bfloat16 where the level multiplies them.
 #pragma once
+#include "attention_tiles.h"
+#if defined(__AVX512BF16__)
 #include "attention_bf16.h"
+#endif
 
 PK_BEGIN
 constexpr int kFewQueries = 8;
 
 static inline bool halves_planes(const KvPlane& k, const KvPlane& v) {
-    return k.type == kKvF16 && v.type == kKvF16 && k.head_dim % 32 == 0 && v.head_dim % W == 0 && narrow_plane(v);
+#if defined(__AVX512BF16__)
+    if (!narrow_plane(v)) return false;
+#endif
+    return k.type == kKvF16 && v.type == kKvF16 && k.head_dim % (2 * W) == 0 && v.head_dim % W == 0;
 }
 
-// Up to kTileTokens consecutive rows of a plane inside a page; what lies behind `tokens` counts as zeros.
-struct HalfRows {
-    const uint8_t* page;
-    const KvPlane& plane;
-    size_t row;
-    int tokens;
-    size_t bytes() const { return (size_t)plane.row_channels * 2; }
-    const uint8_t* at(int token) const { return page + plane.offset + (row + token) * bytes(); }
-};
-
-// As prefetch_rows, `count` lines from those bytes on.
-PK_INLINE void prefetch_lines(const HalfRows& rows, const uint8_t* at, int count) {
-    for (int i = 0; i < count; i++) __builtin_prefetch(at + 96 * rows.bytes() + 64 * i, 0, 2);
-}
-
-// Channels of 16 keys from `first` on: vector i has channel i below and 8 + i above, vector 8 + i the same of the next 16.
-PK_INLINE void load_channels(const HalfRows& rows, int first, int channel, __m512i out[16]) {
-    const __m512i order = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), next = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-    const uint8_t* at = rows.at(first) + 2 * channel;
-    prefetch_lines(rows, rows.at(first) + channel / 32 * W * 64, W);
-    const int tokens = rows.tokens - first;
-    if (tokens >= W) each<16>(PK_EACH(i) { out[i] = _mm512_loadu_si512(at + i * rows.bytes()); });
-    else each<16>(PK_EACH(i) { out[i] = i < tokens ? _mm512_loadu_si512(at + i * rows.bytes()) : _mm512_setzero_si512(); });
+// 8 keys from `first` on, channels [d, d + 2 W), as words.
+PK_INLINE void load_eight(const KvPlane& plane, const Rows& keys, int first, int d, vi out[8]) {
+    const size_t bytes = row_bytes(plane);
+    const uint8_t* at = keys.page + plane.offset + (keys.row + first) * bytes + 2 * d;
+    const int tokens = keys.tokens - first;
+    if (tokens >= 8) each<8>(PK_EACH(i) { out[i] = iload(at + i * bytes); });
+    else each<8>(PK_EACH(i) { out[i] = i < tokens ? iload(at + i * bytes) : iset(0); });
     transpose_words(out);
-    transpose_words(out + 8);
-    each<8>(PK_EACH(i) {
-        const __m512i low = out[i], high = out[8 + i];
-        out[i] = _mm512_permutex2var_epi64(low, order, high);
-        out[8 + i] = _mm512_permutex2var_epi64(low, next, high);
-    });
 }
 
-// scores[M][kTileTokens], rows kPartition apart, of M queries of `dim` channels.
-template <int M>
-static void half_scores(const HalfRows& keys, const float* queries, float* scores) {
-    const int dim = keys.plane.head_dim;
-    for (int first = 0; first < kTileTokens; first += W) {
-        vf sums[M];
-        each<M>(PK_EACH(m) { sums[m] = vzero(); });
-        for (int d = 0; d < dim; d += 32) {
-            __m512i channels[16];
-            load_channels(keys, first, d, channels);
-            each<32>(PK_EACH(c) {
-                const __m512i two = channels[c / 16 * 8 + c % 8];
-                const vf key = _mm512_cvtph_ps(c % 16 < 8 ? _mm512_castsi512_si256(two) : _mm512_extracti64x4_epi64(two, 1));
-                each<M>(PK_EACH(m) { sums[m] = vfma(vset(queries[m * dim + d + c]), key, sums[m]); });
+// Keys to tile[head_dim][kTileTokens].
+static void half_keys(const KvPlane& plane, const Rows& keys, uint16_t* tile) {
+#if defined(__AVX512F__)
+    const __m512i order[2] = {_mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15)};
+#endif
+    for (int first = 0; first < kTileTokens; first += 16)
+        for (int d = 0; d < plane.head_dim; d += 2 * W) {
+            vi low[8], high[8];
+            load_eight(plane, keys, first, d, low);
+            load_eight(plane, keys, first + 8, d, high);
+            uint16_t* to = tile + (size_t)d * kTileTokens + first;
+            each<8>(PK_EACH(i) {
+                each<W / 8>(PK_EACH(half) {
+#if defined(__AVX512F__)
+                    const vi both = _mm512_permutex2var_epi64(low[i], order[half], high[i]);
+                    const __m256i first_channel = _mm512_castsi512_si256(both), other = _mm512_extracti64x4_epi64(both, 1);
+#else
+                    const vi first_channel = _mm256_permute2x128_si256(low[i], high[i], 0x20);
+                    const vi other = _mm256_permute2x128_si256(low[i], high[i], 0x31);
+#endif
+                    _mm256_storeu_si256((__m256i*)(to + (16 * half + i) * kTileTokens), first_channel);
+                    _mm256_storeu_si256((__m256i*)(to + (16 * half + 8 + i) * kTileTokens), other);
+                });
             });
         }
-        each<M>(PK_EACH(m) { vstore(scores + m * kPartition + first, sums[m]); });
-    }
 }
 
+// c[m, n] = (accumulate ? c : 0) + a[m, k] * b[k, n], k ascending, one fused chain per element. `ahead`: asked for meanwhile,
+// as many bytes as b has.
+struct HalfProduct {
+    const float* a;
+    size_t lda;
+    const uint16_t* b;
+    size_t ldb;
+    float* c;
+    size_t ldc;
+    int k;
+    bool accumulate;
+    const uint8_t* ahead;
+};
+
+template <int N>
+PK_INLINE void ask(const uint8_t*& ahead) {
+    each<(N * W + 31) / 32>(PK_EACH(i) { __builtin_prefetch(ahead + 64 * i, 0, 2); });
+    ahead += 2 * N * W;
+}
+
+template <int M, int N>
+static void half_block(const HalfProduct& p, int col, const uint8_t*& ahead) {
+    vf sums[M * N];
+    float* c = p.c + col;
+    each<M * N>(PK_EACH(x) { sums[x] = p.accumulate ? vload(c + x / N * p.ldc + x % N * W) : vzero(); });
+    const float* a = p.a;
+    const uint16_t* b = p.b + col;
+    for (int k = 0; k < p.k; k++, b += p.ldb) {
+        ask<N>(ahead);
+        vf columns[N];
+        each<N>(PK_EACH(j) { columns[j] = vload_half(b + j * W); });
+        each<M>(PK_EACH(i) {
+            const vf x = vset(a[i * p.lda + k]);
+            each<N>(PK_EACH(j) { sums[i * N + j] = vfma(x, columns[j], sums[i * N + j]); });
+        });
+    }
+    each<M * N>(PK_EACH(x) { vstore(c + x / N * p.ldc + x % N * W, sums[x]); });
+}
+
+// What registers hold.
+template <int M>
+constexpr int kHalfPanel = W < 16 ? (M <= 2 ? 4 : M <= 6 ? 2 : 1) : (M <= 6 ? 4 : 2);
+
+template <int M>
+static void half_product(const HalfProduct& p, int n) {
+    constexpr int N = kHalfPanel<M>;
+    const uint8_t* ahead = p.ahead;
+    int col = 0;
+    for (; col + N * W <= n; col += N * W) half_block<M, N>(p, col, ahead);
+    for (; col < n; col += W) half_block<M, 1>(p, col, ahead);
+}
+
+typedef void (*HalfProducts)(const HalfProduct&, int);
+static constexpr HalfProducts half_product_of[kFewQueries] = {half_product<1>, half_product<2>, half_product<3>, half_product<4>,
+                                                              half_product<5>, half_product<6>, half_product<7>, half_product<8>};
+
+// scores[count][kTileTokens], rows kPartition apart, of queries of head_dim channels.
+static void half_scores(const KvPlane& plane, const Rows& keys, const float* queries, int count, uint16_t* tile, float* scores) {
+    const size_t dim = (size_t)plane.head_dim;
+    half_keys(plane, keys, tile);
+    half_product_of[count - 1](HalfProduct{queries, dim, tile, kTileTokens, scores, kPartition, (int)dim, false, keys.ahead},
+                               kTileTokens);
+}
+
+#if defined(__AVX512BF16__)
+typedef uint16_t Weight;
+#else
+typedef float Weight;
+#endif
+struct HalfSums {
+    const Weight* weights;    // [count], kPartition apart; zeros where no token is
+    float* sums;              // [count], `stride` apart
+    size_t stride;
+    bool fresh;
+};
+
+#if defined(__AVX512BF16__)
 // Two tokens' values of 16 channels in pairs, channels in the order of `shuffled`.
-PK_INLINE __m512i value_pair(const HalfRows& rows, int token, int channel) {
+PK_INLINE __m512i value_pair(const KvPlane& plane, const Rows& rows, int token, int channel) {
     const __m256i none = _mm256_setzero_si256();
-    const uint8_t* at = rows.at(token) + 2 * channel;
+    const size_t bytes = row_bytes(plane);
+    const uint8_t* at = rows.page + plane.offset + (rows.row + token) * bytes + 2 * channel;
     const __m256i even = token < rows.tokens ? _mm256_loadu_si256((const __m256i*)at) : none;
-    const __m256i odd = token + 1 < rows.tokens ? _mm256_loadu_si256((const __m256i*)(at + rows.bytes())) : none;
+    const __m256i odd = token + 1 < rows.tokens ? _mm256_loadu_si256((const __m256i*)(at + bytes)) : none;
     const vf low = _mm512_cvtph_ps(_mm256_unpacklo_epi16(even, odd)), high = _mm512_cvtph_ps(_mm256_unpackhi_epi16(even, odd));
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
@@ -78,26 +148,18 @@ PK_INLINE vf shuffled(vf x) {
     return _mm512_castsi512_ps(_mm512_permutexvar_epi64(order, _mm512_castps_si512(x)));
 }
 
-struct HalfSums {
-    const uint16_t* weights;  // [M], kPartition apart
-    float* sums;              // [M], `stride` apart
-    size_t stride;
-    bool fresh;
-};
-
 // N vectors of channels from `channel` on.
 template <int M, int N>
-static void half_columns(const HalfRows& values, const HalfSums& to, int channel) {
+static void half_columns(const KvPlane& plane, const Rows& values, const HalfSums& to, int channel, const uint8_t*& ahead) {
     vf sums[M * N];
     each<M * N>(PK_EACH(x) {
         const float* sum = to.sums + x / N * to.stride + channel + x % N * W;
         sums[x] = to.fresh ? vzero() : shuffled(vload(sum));
     });
     for (int t = 0; t < kTileTokens; t += 2) {
-        prefetch_lines(values, values.at(t) + 2 * channel, (N * W + 31) / 32);
-        prefetch_lines(values, values.at(t + 1) + 2 * channel, (N * W + 31) / 32);
+        ask<2 * N>(ahead);
         __m512i pairs[N];
-        each<N>(PK_EACH(j) { pairs[j] = value_pair(values, t, channel + j * W); });
+        each<N>(PK_EACH(j) { pairs[j] = value_pair(plane, values, t, channel + j * W); });
         each<M>(PK_EACH(m) {
             const __m512i weight = _mm512_set1_epi32(load_i32(to.weights + m * kPartition + t));
             each<N>(PK_EACH(j) { sums[m * N + j] = _mm512_dpbf16_ps(sums[m * N + j], (__m512bh)weight, (__m512bh)pairs[j]); });
@@ -107,17 +169,26 @@ static void half_columns(const HalfRows& values, const HalfSums& to, int channel
 }
 
 template <int M>
-static void half_sums(const HalfRows& values, const HalfSums& to) {
+static void half_pairs(const KvPlane& plane, const Rows& values, const HalfSums& to) {
     constexpr int N = M <= 4 ? 4 : 2;
+    const uint8_t* ahead = values.ahead;
     int d = 0;
-    for (; d + N * W <= values.plane.head_dim; d += N * W) half_columns<M, N>(values, to, d);
-    for (; d < values.plane.head_dim; d += W) half_columns<M, 1>(values, to, d);
+    for (; d + N * W <= plane.head_dim; d += N * W) half_columns<M, N>(plane, values, to, d, ahead);
+    for (; d < plane.head_dim; d += W) half_columns<M, 1>(plane, values, to, d, ahead);
 }
 
-typedef void (*HalfScores)(const HalfRows&, const float*, float*);
-typedef void (*HalfWeighing)(const HalfRows&, const HalfSums&);
-static constexpr HalfScores half_scores_of[kFewQueries] = {half_scores<1>, half_scores<2>, half_scores<3>, half_scores<4>,
-                                                           half_scores<5>, half_scores<6>, half_scores<7>, half_scores<8>};
-static constexpr HalfWeighing half_sums_of[kFewQueries] = {half_sums<1>, half_sums<2>, half_sums<3>, half_sums<4>,
-                                                           half_sums<5>, half_sums<6>, half_sums<7>, half_sums<8>};
+typedef void (*HalfPairs)(const KvPlane&, const Rows&, const HalfSums&);
+static constexpr HalfPairs half_pairs_of[kFewQueries] = {half_pairs<1>, half_pairs<2>, half_pairs<3>, half_pairs<4>,
+                                                         half_pairs<5>, half_pairs<6>, half_pairs<7>, half_pairs<8>};
+
+static void half_sums(const KvPlane& plane, const Rows& values, const HalfSums& to, int count) {
+    half_pairs_of[count - 1](plane, values, to);
+}
+#else
+static void half_sums(const KvPlane& plane, const Rows& values, const HalfSums& to, int count) {
+    const uint16_t* rows = (const uint16_t*)(values.page + plane.offset + values.row * row_bytes(plane));
+    half_product_of[count - 1](HalfProduct{to.weights, kPartition, rows, (size_t)plane.row_channels, to.sums, to.stride,
+                                           values.tokens, !to.fresh, values.ahead}, plane.head_dim);
+}
+#endif
 PK_END

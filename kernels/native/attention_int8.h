@@ -45,10 +45,8 @@ static inline void byte_scales(const uint8_t* page, const KvPlane& plane, size_t
 }
 
 // A strip of 16 q4 keys: nibbles - 8 as bytes + 128.
-static void nibble_keys(const uint8_t* page, const KvPlane& plane, size_t row, uint8_t* tile) {
-    const size_t bytes = (size_t)plane.row_channels / 2;
-    const Strip strip = {page + plane.offset + row * bytes, bytes};
-    prefetch_rows(page, plane, row, kStripRows, 1);
+static void nibble_keys(const KvPlane& plane, const uint8_t* rows, uint8_t* tile) {
+    const Strip strip = {rows, (size_t)plane.row_channels / 2};
     for (int c = 0; c < plane.head_dim; c += kBlock, tile += 512) {
         __m512i packed[4], bytes8[8];
         load_dwords(strip, (size_t)c / 2, packed);
@@ -59,15 +57,17 @@ static void nibble_keys(const uint8_t* page, const KvPlane& plane, size_t row, u
 
 // Keys to strips of 16: tile[strip][dim / 4][16][4], bytes + 128, then scales [block][kTileTokens]. Rows that no query
 // sees are read as they are: their scores get masked.
-static void byte_keys(const uint8_t* page, const KvPlane& plane, size_t row, uint8_t* tile) {
+static void byte_keys(const KvPlane& plane, const Rows& keys, uint8_t* tile) {
     const int dim = plane.head_dim;
+    const size_t bytes = row_bytes(plane);
     const __m512i flip = _mm512_set1_epi8((char)0x80);
     float* scales = (float*)(tile + (size_t)kTileTokens * dim);
     for (int first = 0; first < kTileTokens; first += kStripRows) {
-        if (plane.type == kKvQ4) nibble_keys(page, plane, row + first, tile);
+        const uint8_t* rows = keys.page + plane.offset + (keys.row + first) * bytes;
+        ask_rows(plane, keys, first, kStripRows);
+        if (plane.type == kKvQ4) nibble_keys(plane, rows, tile);
         else {
-            const Strip strip = {page + plane.offset + (row + first) * plane.row_channels, (size_t)plane.row_channels};
-            prefetch_rows(page, plane, row + first, kStripRows, 2);
+            const Strip strip = {rows, bytes};
             for (int c = 0; c < dim; c += 16) {
                 __m512i groups[4];
                 load_dwords(strip, (size_t)c, groups);
@@ -76,7 +76,7 @@ static void byte_keys(const uint8_t* page, const KvPlane& plane, size_t row, uin
             }
         }
         tile += (size_t)kStripRows * dim;
-        byte_scales(page, plane, row + first, scales + first, kTileTokens);
+        byte_scales(keys.page, plane, keys.row + first, scales + first, kTileTokens);
     }
 }
 
@@ -131,11 +131,11 @@ static void byte_scores(const ByteQueries& queries, int first, int count, const 
 }
 
 // Scales of values to out[block][kPartition]; those of rows past `tokens` become zero.
-static void byte_value_scales(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* out) {
+static void byte_value_scales(const KvPlane& plane, const Rows& values, float* out) {
     for (int first = 0; first < kTileTokens; first += kStripRows)
-        byte_scales(page, plane, row + first, out + first, kPartition);
+        byte_scales(values.page, plane, values.row + first, out + first, kPartition);
     for (int b = 0; b < plane.head_dim / kBlock; b++)
-        for (int t = tokens; t < kTileTokens; t++) out[(size_t)b * kPartition + t] = 0.0f;
+        for (int t = values.tokens; t < kTileTokens; t++) out[(size_t)b * kPartition + t] = 0.0f;
 }
 
 // Four rows of 64 bytes to 4 x 16 channels of 4 tokens each.
@@ -166,13 +166,13 @@ PK_INLINE __m512i load_nibbles(const uint8_t* p, int channels) {
 }
 
 // Values to tile[kTileTokens / 4][dim][4].
-static void byte_values(const uint8_t* page, const KvPlane& plane, size_t row, uint8_t* tile) {
+static void byte_values(const KvPlane& plane, const Rows& values, uint8_t* tile) {
     const int dim = plane.head_dim;
     const bool nibbles = plane.type == kKvQ4;
-    const size_t bytes = nibbles ? plane.row_channels / 2 : plane.row_channels;
-    const uint8_t* data = page + plane.offset + row * bytes;
+    const size_t bytes = row_bytes(plane);
+    const uint8_t* data = values.page + plane.offset + values.row * bytes;
     for (int t = 0; t < kTileTokens; t += 4, tile += 4 * (size_t)dim) {
-        prefetch_rows(page, plane, row + t, 4, nibbles ? 1 : 2);
+        ask_rows(plane, values, t, 4);
         for (int c = 0; c < dim; c += 64) {
             const int left = imin(64, dim - c);
             __m512i r[4];

@@ -1,5 +1,6 @@
 // Pieces of attention: float32 outer-product multiply and conversion of stored K and V to float32 tiles.
 #pragma once
+#include "lanes.h"
 #include "simd.h"
 
 PK_BEGIN
@@ -109,14 +110,24 @@ static inline void multiply(const Product& p, int m, int n) {
     for (; col < n; col += W) product_rows<1>(p, m, col);
 }
 
-// Pages are read nearly in order: the rows that come kAhead rows later are asked for, into L2 (L1 has too few miss
-// buffers), a few at a time: a burst of requests is worth nothing.
-// half_bytes: bytes of two channels.
-static inline void prefetch_rows(const uint8_t* page, const KvPlane& plane, size_t row, int rows, int half_bytes) {
-    constexpr int kAhead = 96;
-    const size_t bytes = (size_t)plane.row_channels * half_bytes / 2;
-    const uint8_t* p = page + plane.offset + (row + kAhead) * bytes;
-    for (size_t at = 0; at < rows * bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
+// Up to kTileTokens consecutive rows of a plane inside a page; `ahead`: as many bytes that are read some tiles later.
+struct Rows {
+    const uint8_t* page;
+    size_t row;
+    int tokens;
+    const uint8_t* ahead;
+};
+
+static inline size_t row_bytes(const KvPlane& plane) {
+    const size_t channels = (size_t)plane.row_channels;
+    return plane.type == kKvF32 ? 4 * channels : plane.type == kKvQ8 ? channels : plane.type == kKvQ4 ? channels / 2 : 2 * channels;
+}
+
+// Into L2 (L1 has too few miss buffers), a few at a time: a burst of requests is worth nothing.
+static inline void ask_rows(const KvPlane& plane, const Rows& rows, int first, int count) {
+    const size_t bytes = row_bytes(plane);
+    const uint8_t* p = rows.ahead + first * bytes;
+    for (size_t at = 0; at < count * bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
 }
 
 template <int TYPE>
@@ -144,25 +155,34 @@ static inline float load_one(const uint8_t* page, const KvPlane& plane, size_t r
     return bf16_to_float(((const uint16_t*)data)[at]);  // q8 and q4 head widths are multiples of 32
 }
 
+#if defined(__AVX2__)
 #if defined(__AVX512BW__)
+PK_INLINE vi low16(vi a, vi b) { return _mm512_unpacklo_epi16(a, b); }
+PK_INLINE vi high16(vi a, vi b) { return _mm512_unpackhi_epi16(a, b); }
+#else
+PK_INLINE vi low16(vi a, vi b) { return _mm256_unpacklo_epi16(a, b); }
+PK_INLINE vi high16(vi a, vi b) { return _mm256_unpackhi_epi16(a, b); }
+#endif
 // Words of 8 rows: vector i becomes, in lane l, word 8 l + i of every row.
-static inline void transpose_words(__m512i r[8]) {
-    __m512i t[8], u[8];
+static inline void transpose_words(vi r[8]) {
+    vi t[8], u[8];
     each<4>(PK_EACH(i) {
-        t[2 * i] = _mm512_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+        t[2 * i] = low16(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = high16(r[2 * i], r[2 * i + 1]);
     });
     each<4>(PK_EACH(i) {
         constexpr int a = i / 2 * 4 + i % 2;
-        u[2 * i] = _mm512_unpacklo_epi32(t[a], t[a + 2]);
-        u[2 * i + 1] = _mm512_unpackhi_epi32(t[a], t[a + 2]);
+        u[2 * i] = low32(t[a], t[a + 2]);
+        u[2 * i + 1] = high32(t[a], t[a + 2]);
     });
     each<4>(PK_EACH(i) {
-        r[2 * i] = _mm512_unpacklo_epi64(u[i], u[i + 4]);
-        r[2 * i + 1] = _mm512_unpackhi_epi64(u[i], u[i + 4]);
+        r[2 * i] = low64(u[i], u[i + 4]);
+        r[2 * i + 1] = high64(u[i], u[i + 4]);
     });
 }
+#endif
 
+#if defined(__AVX512BW__)
 // Lanes 2 PAIR and 2 PAIR + 1 of both: channels 16 PAIR + i and 16 PAIR + 8 + i of 16 keys, to rows of a tile.
 template <int PAIR>
 static inline void put_channels(__m512i first, __m512i second, float* channel) {
@@ -173,12 +193,13 @@ static inline void put_channels(__m512i first, __m512i second, float* channel) {
 }
 
 // As load_keys, 32 channels of 16 keys at a time, as 16-bit words.
-static void load_half_keys(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile) {
+static void load_half_keys(const KvPlane& plane, const Rows& keys, float* tile) {
+    const int tokens = keys.tokens;
     const size_t bytes = (size_t)plane.row_channels * 2;
-    const uint8_t* rows = page + plane.offset + row * bytes;
+    const uint8_t* rows = keys.page + plane.offset + keys.row * bytes;
     for (int first = 0; first < kTileTokens; first += W, rows += W * bytes)
         for (int d = 0; d < plane.head_dim; d += 32) {
-            if (d == 0) prefetch_rows(page, plane, row + first, W, 4);
+            if (d == 0) ask_rows(plane, keys, first, W);
             __m512i low[8], high[8];
             each<8>(PK_EACH(i) {
                 const uint8_t* at = rows + i * bytes + 2 * d;
@@ -198,7 +219,9 @@ static void load_half_keys(const uint8_t* page, const KvPlane& plane, size_t row
 
 // Rows [row, row + tokens) transposed to tile[head_dim][kTileTokens]; the other columns become zero.
 template <int TYPE>
-static void load_keys(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile) {
+static void load_keys(const KvPlane& plane, const Rows& keys, float* tile) {
+    const auto [page, row, tokens, ahead] = keys;
+    (void)ahead;
     const int whole = plane.head_dim / W * W;
     for (int first = 0; first < kTileTokens; first += W) {
         for (int d = 0; d < whole; d += W) {
@@ -217,7 +240,9 @@ static void load_keys(const uint8_t* page, const KvPlane& plane, size_t row, int
 
 // Rows to tile[kTileTokens][width], width = head_dim padded with zeros to W; rows past `tokens` become zero.
 template <int TYPE>
-static void load_values(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile, int width) {
+static void load_values(const KvPlane& plane, const Rows& values, float* tile, int width) {
+    const auto [page, row, tokens, ahead] = values;
+    (void)ahead;
     const int whole = plane.head_dim / W * W;
     for (int t = 0; t < kTileTokens; t++, tile += width) {
         if (t >= tokens) {
@@ -230,23 +255,22 @@ static void load_values(const uint8_t* page, const KvPlane& plane, size_t row, i
     }
 }
 
-static inline void key_tile(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile) {
+static inline void key_tile(const KvPlane& plane, const Rows& keys, float* tile) {
 #if defined(__AVX512BW__)
-    if (plane.type == kKvF16 && plane.head_dim % 32 == 0) return load_half_keys(page, plane, row, tokens, tile);
+    if (plane.type == kKvF16 && plane.head_dim % 32 == 0) return load_half_keys(plane, keys, tile);
 #endif
-    if (plane.type == kKvF32) load_keys<kKvF32>(page, plane, row, tokens, tile);
-    else if (plane.type == kKvF16) load_keys<kKvF16>(page, plane, row, tokens, tile);
-    else if (plane.type == kKvBF16) load_keys<kKvBF16>(page, plane, row, tokens, tile);
-    else if (plane.type == kKvQ4) load_keys<kKvQ4>(page, plane, row, tokens, tile);
-    else load_keys<kKvQ8>(page, plane, row, tokens, tile);
+    if (plane.type == kKvF32) load_keys<kKvF32>(plane, keys, tile);
+    else if (plane.type == kKvF16) load_keys<kKvF16>(plane, keys, tile);
+    else if (plane.type == kKvBF16) load_keys<kKvBF16>(plane, keys, tile);
+    else if (plane.type == kKvQ4) load_keys<kKvQ4>(plane, keys, tile);
+    else load_keys<kKvQ8>(plane, keys, tile);
 }
 
-static inline void value_tile(const uint8_t* page, const KvPlane& plane, size_t row, int tokens, float* tile,
-                              int width) {
-    if (plane.type == kKvF32) load_values<kKvF32>(page, plane, row, tokens, tile, width);
-    else if (plane.type == kKvF16) load_values<kKvF16>(page, plane, row, tokens, tile, width);
-    else if (plane.type == kKvBF16) load_values<kKvBF16>(page, plane, row, tokens, tile, width);
-    else if (plane.type == kKvQ4) load_values<kKvQ4>(page, plane, row, tokens, tile, width);
-    else load_values<kKvQ8>(page, plane, row, tokens, tile, width);
+static inline void value_tile(const KvPlane& plane, const Rows& values, float* tile, int width) {
+    if (plane.type == kKvF32) load_values<kKvF32>(plane, values, tile, width);
+    else if (plane.type == kKvF16) load_values<kKvF16>(plane, values, tile, width);
+    else if (plane.type == kKvBF16) load_values<kKvBF16>(plane, values, tile, width);
+    else if (plane.type == kKvQ4) load_values<kKvQ4>(plane, values, tile, width);
+    else load_values<kKvQ8>(plane, values, tile, width);
 }
 PK_END
