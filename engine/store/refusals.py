@@ -7,7 +7,7 @@ import errno
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from engine.kv.disk import NOT_SAVED, Gone, Notice
 from engine.store.index import Index
@@ -37,6 +37,7 @@ class Refusals:
         self._notify = notify
         self._until = 0.0
         self._reason = self.why = ""
+        self._untold: dict[str, tuple[str, float]] = {}
 
     @property
     def active(self) -> bool:
@@ -55,10 +56,27 @@ class Refusals:
         self._until = 0.0
 
     def note(self, index: Index, conversations: Sequence[str]) -> None:
-        """What these have at their end now is not kept; their next save forgets that. An index that is full stays."""
-        if conversations:
+        """What these have at their end now is not kept; their next save forgets that."""
+        self._untold |= {conversation: (self._reason, time.time()) for conversation in conversations}
+        self.note_rest(index)
+
+    def note_rest(self, index: Index) -> None:
+        """What had no room in the index either: its log leaves some once it is brought into it."""
+        untold = self._untold
+        if not untold:
+            return
+        for _ in range(2):
             with contextlib.suppress(sqlite3.Error):
-                index.maintain(lambda db: _note(db, index.model, conversations, self._reason))
+                index.maintain(lambda db: _note(db, index.model, untold))
+                self._untold = {}
+                return
+            with contextlib.suppress(sqlite3.Error):
+                index.maintain(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+
+    def saved(self, conversations: Iterable[str]) -> None:
+        """These were kept since."""
+        for conversation in conversations:
+            self._untold.pop(conversation, None)
 
 
 def _notice(error: Exception) -> Notice:
@@ -77,10 +95,9 @@ def _reason(error: Exception) -> str:
     return "refused by a full disk" if _is_full(error) else "refused by an error"
 
 
-def _note(db: sqlite3.Connection, model: int, conversations: Sequence[str], reason: str) -> None:
-    value = json.dumps([reason, time.time()])
+def _note(db: sqlite3.Connection, model: int, refused: Mapping[str, tuple[str, float]]) -> None:
     with transaction(db):
-        rows = ((refusal_name(model, conversation), value) for conversation in conversations)
+        rows = ((refusal_name(model, name), json.dumps(value)) for name, value in refused.items())
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
 

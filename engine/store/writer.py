@@ -109,6 +109,7 @@ class Writer:
             if job is None and self._queue.is_over:
                 break
         self._retire()
+        self.refusals.note_rest(self._index)
 
     def _age(self) -> float:
         return time.monotonic() - self._open.since if self._open.jobs else 0.0
@@ -243,6 +244,7 @@ class Writer:
                 self._retire()
         else:
             self.refusals.why = ""
+            self.refusals.saved(batch.heads)
             self._settle(batch.jobs, True)
 
     def _settle(self, jobs: list[Job], durable: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,30 @@ def test_what_was_refused_says_why_until_something_is_saved(tmp_path: Path) -> N
         assert opened.store.refused() == ""
     with StoreTools(tmp_path) as tools:
         assert tools.refused() == {}
+
+
+@pytest.mark.parametrize("saved_then", [False, True])
+def test_on_a_full_disk_the_reason_is_noted_once_there_is_room_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved_then: bool
+) -> None:
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def no_room(*given: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with Opened(tmp_path) as opened:
+        with monkeypatch.context() as broken:
+            broken.setattr("engine.store.segment._write_all", full)
+            broken.setattr("engine.store.refusals._note", no_room)
+            sequence = opened.converse("c", TOKENS)
+        if saved_then:
+            opened.store.retry()
+            opened.cache.save("c", sequence)
+        sequence.release()
+    with StoreTools(tmp_path) as tools:
+        found = {name: gone.reason for name, gone in tools.refused().items()}
+    assert found == ({} if saved_then else {"c": "refused by a full disk"})
 
 
 def test_what_is_handed_over_says_whether_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
