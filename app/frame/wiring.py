@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.chat.draft import not_yet
+
 if TYPE_CHECKING:
     from app.window import Window
 
@@ -71,8 +73,16 @@ def _connect_events(window: Window) -> None:
     bus.model_loaded.connect(library.model_loaded)
     bus.model_loading.connect(window.model_loading)
     bus.model_loaded.connect(window.model_loaded)
+    bus.model_loaded.connect(lambda _: _bring_back(window))
     bus.model_failed.connect(window.model_failed)
     bus.notice.connect(window.notice)
+
+
+def _bring_back(window: Window) -> None:
+    """The conversation on the screen was chosen before there was a model to bring its state back for."""
+    chosen, states = window.controller.conversation, window.services.workspace.states
+    if chosen is not None:
+        window.services.tasks.read(lambda: states.focus(chosen.id), None, not_yet)
 
 
 def _read_on(window: Window) -> None:

@@ -71,6 +71,7 @@ def _come_back(qapp: QApplication, home: Path, first: str, second: str) -> None:
         driver.until(lambda: driver.shown_text(), "the partial answer is not shown")
         driver.wait_for_model()
         _is_on_disk(driver, first)
+        _is_brought_back(driver, second)
         for conversation in (second, first):
             driver.choose(conversation)
             driver.until(lambda: driver.shown_text(), "the partial answer is lost")
@@ -91,6 +92,20 @@ def _is_on_disk(driver: Driver, conversation: str) -> None:
     assert state.tier == "disk"
     assert state.tokens_disk_only > 500
     assert state.tokens_memory == 0
+
+
+def _is_brought_back(driver: Driver, conversation: str) -> None:
+    """It was on the screen before there was a model: its state comes back with that, before a question does."""
+    reports = []
+    driver.desktop.bridge.state_report.connect(reports.append)
+
+    def is_back() -> bool:
+        driver.desktop.workspace.states.request(conversation)
+        driver.wait(0.1)
+        return any(report.conversation == conversation and report.tier == "memory" for report in reports)
+
+    driver.until(is_back, "it stays on disk", 30)
+    driver.desktop.bridge.state_report.disconnect(reports.append)
 
 
 def _resume(driver: Driver, conversation: str) -> None:
