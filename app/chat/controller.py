@@ -13,11 +13,12 @@ from app.chat.changing import Changing
 from app.chat.draft import Draft, not_yet
 from app.chat.overflow import PASSAGES
 from app.chat.panel import ChatPanel
+from app.chat.refused import show_refusal
 from app.chat.rereading import Loaded, Rereading
 from app.chat.revising import Revising
 from app.chat.screen import Screen
 from app.core import events
-from app.core.errors import DoesNotFit, UserError, as_user_error
+from app.core.errors import UserError, as_user_error
 from app.core.records import Conversation
 from app.services import Services
 from engine.messages import ConversationId, TurnId
@@ -239,10 +240,8 @@ class ChatController(QObject):
     def _refused(self, conversation: ConversationId, error: UserError) -> None:
         """Nothing was stored: the question is the draft again, with the reason above it."""
         self._give_back(conversation)
-        if self.screen.holds(conversation) and isinstance(error, DoesNotFit) and error.ways:
-            self._panel.show_ways(error.overrun, error.ways, True, error.whole)
-        elif self.screen.holds(conversation):
-            self._panel.show_error(error)
+        if self.screen.holds(conversation):
+            show_refusal(self._services, self._panel, error)
         else:
             self._services.toasts.say(f"{error.what} {error.next}")
 

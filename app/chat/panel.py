@@ -95,12 +95,12 @@ class ChatPanel(QWidget):
     def show_failure(self, error: Exception) -> None:
         self.show_error(as_user_error(error))
 
-    def show_error(self, error: UserError, again: Callable[[], object] | None = None) -> None:
-        """Above the composer, until it is dismissed or the next question is sent."""
+    def show_error(self, error: UserError, again: Callable[[], object] | None = None, what: str = "Try again") -> None:
+        """Above the composer, until it is dismissed or the next question is sent. `what`: a button for `again`."""
         self.clear_errors()
         card = ErrorCard(self._theme, error)
         if again is not None:
-            card.add_button("Try again", again)
+            card.add_button(what, again)
         card.add_dismiss()
         card.dismissed.connect(self.clear_errors)
         self._notices.addWidget(card)

@@ -242,6 +242,7 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "lookup": asdict(lookup) if lookup else None,
         "coverage": turn.coverage if turn else None,
         "unread_pages": turn.unread if turn else None,
+        "unreadable_pages": sum(use.unreadable for use in turn.pages_in_context) if turn else None,
         "read_pages": [asdict(one) for one in turn.read] if turn else None,
         "finish_reason": turn.finish_reason if turn else None,
         "model": turn.model if turn else None,

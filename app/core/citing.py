@@ -25,6 +25,7 @@ from engine.messages import TurnFinished
 from rag.coverage import Coverage, not_found_note, page_ranges, says_not_found
 from rag.question_kinds import wants_whole
 from rag.sentences import sentences
+from rag.sizes import plural
 from rag.types import Citation, Document, DocumentId, Passage
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ def coverage(messages: Sequence[Message], texts: DocumentTexts) -> tuple[PageUse
     whole_ids = dict.fromkeys(item.document_id for p in placements for item in p.documents)
     whole = [texts.document(document) for document in whole_ids if texts.readable(document)]
     shown = [p for placement in placements for item in placement.passages for p in texts.placed(item)]
-    return pages_in_context(whole, shown)
+    parts = {int(passage.document_id) for passage in shown}
+    lost = {d: len(texts.document(d).unreadable_pages) for d in parts if texts.readable(d)}
+    return pages_in_context(whole, shown, lost)
 
 
 def with_coverage(
@@ -147,10 +150,17 @@ def with_coverage(
     elif unread and wants_whole(question.text):
         read, all_pages = sum(len(one.read) for one in covered), sum(one.pages for one in covered)
         told = f"This answer rests on {read:,} of {all_pages:,} pages."
+    elif lost := sum(len(one.unreadable) for one in covered if report.mode == "whole" or wants_whole(question.text)):
+        told = _unreadable_note(lost, sum(one.pages for one in covered))
     if not told:
         return replace(report, coverage="", unread=0, read=())
     read_pages = tuple(_read(d, used.get(int(d.id)), pages.get(d.id, range(d.pages)), labels) for d in documents)
     return replace(report, coverage=told, unread=unread, read=read_pages)
+
+
+def _unreadable_note(lost: int, pages: int) -> str:
+    these = "It is a scan or garbled" if lost == 1 else "They are scans or garbled"
+    return f"{lost:,} of {plural(pages, 'page')} could not be read, so the answer knows nothing of them. {these}."
 
 
 def _read(

@@ -96,12 +96,24 @@ class DocumentTexts:
         return {d: self.document(d).name for d in documents if self.readable(d)}
 
 
-def pages_in_context(whole: Sequence[Document], passages: Sequence[Passage]) -> tuple[PageUse, ...]:
-    """Pages the model has in its context, by document."""
-    used = {int(d.id): PageUse(int(d.id), tuple(range(d.pages)), whole=True) for d in whole}
+def pages_in_context(
+    whole: Sequence[Document], passages: Sequence[Passage], unreadable: Mapping[int, int] | None = None
+) -> tuple[PageUse, ...]:
+    """Pages the model has in its context, by document; of one that is there whole those that could be read.
+
+    `unreadable`: how many pages of the others could not be read.
+    """
+    used = {int(d.id): _whole_use(d) for d in whole}
     found: dict[int, set[int]] = {}
     for passage in passages:
         pages = found.setdefault(int(passage.document_id), set())
         pages.update(passage.pages)
-    parts = {d: PageUse(d, tuple(sorted(p)), whole=False) for d, p in found.items() if d not in used}
+    lost = unreadable or {}
+    parts = {d: PageUse(d, tuple(sorted(p)), False, lost.get(d, 0)) for d, p in found.items() if d not in used}
     return tuple(use for _, use in sorted({**used, **parts}.items()))
+
+
+def _whole_use(document: Document) -> PageUse:
+    lost = set(document.unreadable_pages)
+    readable = tuple(page for page in range(document.pages) if page not in lost)
+    return PageUse(int(document.id), readable, whole=True, unreadable=len(lost))

@@ -94,6 +94,14 @@ def _way_json(way: OverflowOption) -> dict[str, Any]:
     return {**{key: getattr(way, key) for key in _WAY}, "approximate": not way.exact}
 
 
+class NothingReadable(UserError):
+    """No page of what was asked about has text. `documents`: ids of those whose scans can be read first."""
+
+    def __init__(self, what: str, why: str, next: str, documents: tuple[int, ...] = ()) -> None:
+        super().__init__(what, why, next)
+        self.documents = documents
+
+
 class Cancelled(Exception):
     """The reader stopped the work; nothing needs telling."""
 

@@ -21,6 +21,7 @@ from app.core.scoping import Scopes, Searched
 from app.core.searches import beginning_hit, found_lookup, placed_lookup
 from app.core.settings import Settings
 from app.core.survey_plan import PART_TOKENS
+from app.core.unreadable import require_text
 from engine.messages import ConversationId, Tokens
 from rag.followup import complete
 from rag.question_kinds import wants_whole
@@ -86,6 +87,13 @@ class Planner:
         if not searched.from_words:
             searched = replace(searched, documents=tuple(documents))
         return self._with_passages(draft, searched, look_up)
+
+    def require_text(self, situation: Situation, question: str) -> None:
+        """Raises NothingReadable where neither the context nor what the question is about holds any text."""
+        context = Context.of(situation.messages, situation.end_ids)
+        if not context.markers:
+            readable = sorted(d for d in situation.conversation.document_ids if self.texts.readable(d))
+            require_text(self.texts, self.scopes.of(situation.conversation.scope, question, readable))
 
     def found(self, query: str, searched: Searched) -> list[Hit]:
         """Hits inside what is searched, best first."""

@@ -117,11 +117,15 @@ class PhaseTimes:
 
 @dataclass(frozen=True)
 class PageUse:
-    """Pages of one document that the model has in its context (0-based), for the coverage strip."""
+    """Pages of one document that the model has in its context (0-based), for the coverage strip.
+
+    `unreadable`: pages of the document without text that could be had (scans, garbled ones).
+    """
 
     document_id: int
     pages: tuple[int, ...]
     whole: bool
+    unreadable: int = 0
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,7 @@ class TurnReport:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> TurnReport:
-        pages = tuple(PageUse(p["document_id"], tuple(p["pages"]), p["whole"]) for p in data["pages_in_context"])
+        pages = tuple(PageUse(**{**p, "pages": tuple(p["pages"])}) for p in data["pages_in_context"])
         parts = {
             "tokens": TokenReport.from_json(data["tokens"]),
             "timings_ms": PhaseTimes(**data["timings_ms"]),

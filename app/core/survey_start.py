@@ -12,6 +12,7 @@ from app.core.survey_plan import SurveyPlan, survey_plan
 from app.core.surveys import Survey
 from app.core.totals import TurnTotals
 from app.core.turn_parts import RunningTurn, TurnServices
+from app.core.unreadable import require_text
 from engine.messages import Tokens
 
 
@@ -27,6 +28,7 @@ def begin_survey(
     asked = planner.bare(situation, question)
     known = asked.context.markers if rest else {}
     plan = None
+    require_text(planner.texts, searched)
     if not rest:
         plan = comparison_plan(question, searched, planner.found, services.library(), model.chat, model.context)
     plan = plan or survey_plan(

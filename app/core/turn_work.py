@@ -97,6 +97,7 @@ class TurnWork:
     def _look(self, job: RunningTurn, question: str, change: Replacement) -> Look:
         model, situation, computed = self._situation(job, change)
         self._phase_retrieving(job, situation)
+        self._with.planner.require_text(situation, question)
         return Look(model, situation, computed, self._with.planner.plan(situation, question))
 
     def _make_room(self, job: RunningTurn, look: Look, way: OverflowWay, change: Replacement) -> Replacement:

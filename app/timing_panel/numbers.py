@@ -130,5 +130,7 @@ def _pages(report: TurnReport) -> str:
     if not report.pages_in_context:
         return ""
     pages = sum(len(use.pages) for use in report.pages_in_context)
-    how = "read whole" if all(use.whole for use in report.pages_in_context) else "in passages"
-    return f"{plural(pages, 'page')} {how}"
+    lost = sum(use.unreadable for use in report.pages_in_context)
+    whole = all(use.whole for use in report.pages_in_context)
+    of_all = f"{count(pages)} of {plural(pages + lost, 'page')}" if whole and lost else plural(pages, "page")
+    return f"{of_all} {'read whole' if whole else 'in passages'}{f', {count(lost)} unreadable' if lost else ''}"

@@ -14,17 +14,18 @@ import pytest
 
 from app.core.conversations import ConversationStore
 from app.core.engine_events import EngineEvents
-from app.core.errors import UserError
+from app.core.errors import NothingReadable, UserError
 from app.core.events import TurnDone, TurnError, TurnStarted, TurnText, TurnWithdrawn
 from app.core.gate import ModelGate, ReadyModel
 from app.core.history import Histories
 from app.core.lookups import Scope
 from app.core.planning import Planner
 from app.core.prompt import history
-from app.core.records import Conversation, Message
+from app.core.records import Conversation, Message, TurnReport
 from app.core.settings import Settings
 from app.core.turn_parts import TurnServices
 from app.core.turns import Turns
+from app.timing_panel.numbers import lines
 from assets import sample_pdf
 from engine.messages import (
     Cancel,
@@ -41,6 +42,7 @@ from engine.messages import (
     TurnTimings,
 )
 from rag import Library
+from tests.rag.pdf_files import PICTURE, write_pdf
 
 pytestmark = pytest.mark.model
 WAIT_S = 20.0
@@ -590,3 +592,31 @@ def test_an_answer_without_any_passage_says_so(desk: Desk) -> None:
     c = desk.store.create(documents=[int(document.id)], mode="passages")
     desk.turns.ask(c.id, "Xylophones?")
     assert desk.end_of_turn().message.report.coverage.startswith("No passage was found")
+
+
+def test_where_nothing_can_be_read_no_model_is_asked(desk: Desk, tmp_path: Path) -> None:
+    scan = write_pdf(tmp_path / "scan.pdf", [[PICTURE]] * 4)
+    document = int(desk.library.add(scan).id)
+    conversation = desk.store.create(documents=[document])
+    for survey in (False, True):
+        desk.turns.ask(conversation.id, "What does it say?", survey=survey)
+        ended = desk.end_of_turn()
+        assert isinstance(ended, TurnError)
+        assert isinstance(ended.error, NothingReadable)
+        assert ended.error.what == "None of the 4 pages of scan.pdf can be read."
+        assert ended.error.documents == (document,)
+        assert "pagekeep index ocr 'scan.pdf'" in ended.error.next
+    assert desk.engine.submitted == []
+    assert desk.store.messages(conversation.id) == ()
+
+
+def test_pages_that_cannot_be_read_are_told_with_the_answer(desk: Desk, tmp_path: Path) -> None:
+    mixed = write_pdf(tmp_path / "mixed.pdf", [["The lock is blue. It was painted in May."], [PICTURE], [PICTURE]])
+    conversation = desk.store.create(documents=[int(desk.library.add(mixed).id)])
+    desk.turns.ask(conversation.id, "Which colour has the lock?")
+    report = desk.end_of_turn().message.report
+    (use,) = report.pages_in_context
+    assert (use.pages, use.whole, use.unreadable) == ((0,), True, 2)
+    assert report.coverage.startswith("2 of 3 pages could not be read")
+    assert ("Documents", "1 of 3 pages read whole, 2 unreadable") in lines(report)
+    assert TurnReport.from_json(report.to_json()) == report

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.controller import ChatController
 from app.chat.message_menu import message_menu
 from app.chat.panel import ChatPanel
-from app.core.errors import UserError
+from app.core.errors import NothingReadable, UserError
 from app.core.events import TurnDone, TurnError, TurnWithdrawn
 from app.core.records import Message
 from app.services import Services
@@ -108,3 +109,15 @@ def test_an_edit_ends_where_another_conversation_is_shown(chat: Chat, qtbot: QtB
     assert chat.panel.composer.editing.message is None
     assert chat.panel.composer.text() == "Elsewhere"
     assert chat.store.get(chat.id).draft == "And then"
+
+
+def test_where_nothing_can_be_read_the_scans_are_offered_to_be_read(
+    chat: Chat, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    monkeypatch.setattr(chat.services.workspace.documents, "recognise", read.append)
+    error = NothingReadable("None of the 4 pages of scan.pdf can be read.", "They are scanned.", "Read them.", (7, 9))
+    chat.services.events.turn_error.emit(TurnError(TurnId(1), chat.id, error))
+    (wanted,) = [b for b in chat.panel.findChildren(QPushButton) if b.text() == "Read the scans"]
+    wanted.click()
+    qtbot.waitUntil(lambda: read == [7, 9])
