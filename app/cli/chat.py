@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from app.core.revisions import Revised
 
 LONGEST_SHOWN = 100
+_ENDED = {"partial": "cut short with its process", "cancelled": "stopped", "failed": "ended by an error"}
 
 
 def run(options: Namespace, console: Console) -> None:
@@ -44,17 +45,25 @@ def _show(session: Session, console: Console, options: Namespace) -> None:
         text = " ".join(message.text.split())
         shown = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
         who = "you  " if message.role == "user" else "model"
-        console.text(f"{number:>3} {who} {shown}{'' if message.in_context else '  (has left the context)'}")
+        console.text(" ".join(part for part in (f"{number:>3}", who, shown, _mark(message, messages[-1])) if part))
     if messages and (ended := _ended(session, messages[-1])):
         console.text(f"{ended} Go on with it: pagekeep ask --conversation '{conversation.title}' --resume")
+
+
+def _mark(message: Message, last: Message) -> str:
+    """What became of a message that is not the last one: of that the line below tells."""
+    if not message.in_context:
+        return "(has left the context)"
+    if message.role == "user" or message.text.strip() or message is last or message.state == "complete":
+        return ""
+    return f"({_ENDED[message.state]} before its first word)"
 
 
 def _ended(session: Session, last: Message) -> str:
     """How an answer ended that is not complete; "" for others, and while it is written."""
     if last.role == "user" or last.state == "complete" or session.workspace.conversations.leased_by(last.conversation):
         return ""
-    ended = {"partial": "cut short with its process", "cancelled": "stopped", "failed": "ended by an error"}
-    return f"The last answer was {ended[last.state]}{'' if last.text.strip() else ' before its first word'}."
+    return f"The last answer was {_ENDED[last.state]}{'' if last.text.strip() else ' before its first word'}."
 
 
 def _fork(session: Session, console: Console, options: Namespace) -> None:

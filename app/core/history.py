@@ -6,7 +6,7 @@ stored texts; the new ids replace the old ones, so that this happens once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date as Date
 from typing import TYPE_CHECKING
@@ -69,7 +69,9 @@ class Histories:
         return tuple(replace(m, tokens=c.tokens, placement=c.placement) for m, c in renewed)
 
 
-def _first_free_marker(messages: Iterable[Message]) -> int:
-    """Numbers of passages that have left the context are not given again: kept answers may name them."""
-    placed = [i for m in messages for i in (*m.placement.documents, *m.placement.passages)]
+def _first_free_marker(messages: Sequence[Message]) -> int:
+    """Numbers of passages that have left the context are not given again: kept answers may name them. Those of a
+    question without an answer are: what was read for it is of use to the next one only under the same numbers."""
+    answered, _ = split_unanswered(messages)
+    placed = [i for m in answered for i in (*m.placement.documents, *m.placement.passages)]
     return max((item.first_marker + len(item.passage_ids) for item in placed), default=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, takewhile
 
 from app.core import segments
 from app.core.exchanges import split_unanswered, spoken
@@ -95,6 +95,12 @@ def history(messages: Iterable[Message]) -> Tokens:
     parts = [message.tokens for message in messages]
     ids = tuple(chain.from_iterable(part.ids for part in parts))
     return Tokens(ids, tuple(chain.from_iterable(part.roles for part in parts)))
+
+
+def common_start(one: Tokens, other: Tokens) -> int:
+    """How many leading tokens are the same in both, ids and roles."""
+    pairs = zip(zip(one.ids, one.roles, strict=True), zip(other.ids, other.roles, strict=True), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def compose(chat: PromptFormat, addition: Addition, context: Context) -> Composed:

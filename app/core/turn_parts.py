@@ -16,6 +16,7 @@ from app.core.history import Histories
 from app.core.overflow import ways_out
 from app.core.planning import Planner
 from app.core.plans import Plan, Situation
+from app.core.prompt import common_start, history
 from app.core.records import Message, UsedMode
 from app.core.settings import Settings
 from app.core.spans import Operation
@@ -38,6 +39,12 @@ class Look:
     situation: Situation
     computed: int
     plan: Plan
+
+    @property
+    def still_computed(self) -> int:
+        """Of an unanswered question that this one replaces counts what both begin with."""
+        alike = common_start(history(self.situation.unanswered), self.plan.composed.tokens)
+        return min(self.computed, len(self.plan.history) + alike)
 
     def ways(self, engine: EngineClient, planner: Planner) -> tuple[OverflowOption, ...]:
         """How to go on if it does not fit."""

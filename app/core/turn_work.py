@@ -128,8 +128,7 @@ class TurnWork:
             return ended
 
     def _still_computed(self, job: RunningTurn, look: Look) -> int:
-        """An unanswered question that this one replaces counts no more."""
-        computed = min(look.computed, len(look.plan.history))
+        computed = look.still_computed
         if computed < look.computed:
             self._with.store().set_computed(job.conversation, look.model.identity, computed)
         return computed

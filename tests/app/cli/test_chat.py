@@ -50,4 +50,6 @@ def test_an_answer_that_was_cut_short_says_so_and_how_it_goes_on(pagekeep, text:
         assert "pagekeep ask --conversation 'K' --resume" in shown
         assert "nothing is read again" not in pagekeep("chat", "fork", "K").out, "nobody has looked"
         store.append(talk, "user", "And?", Tokens.prompt(range(5)))
-        assert "--resume" not in pagekeep("chat", "show", "K").out
+        later = pagekeep("chat", "show", "K").out
+        assert "--resume" not in later
+        assert ("(cut short with its process before its first word)" in later) == (not text)

@@ -20,7 +20,7 @@ from app.core.gate import ModelGate, ReadyModel
 from app.core.history import Histories
 from app.core.lookups import Scope
 from app.core.planning import Planner
-from app.core.prompt import history
+from app.core.prompt import Context, history
 from app.core.records import Conversation, Message, TurnReport
 from app.core.settings import Settings
 from app.core.turn_parts import TurnServices
@@ -32,6 +32,7 @@ from engine.messages import (
     Command,
     ComputedRange,
     ModelLoaded,
+    PrefillProgress,
     ReusedTokens,
     Submit,
     TokenDelta,
@@ -69,6 +70,7 @@ class ScriptedEngine:
     submitted: list[Submit] = field(default_factory=list)
     cancelled: threading.Event = field(default_factory=threading.Event)
     decode: Callable[[Sequence[int]], str] = str
+    read_before_hold: int = 0  # tokens of the prompt
 
     def send(self, command: Command) -> None:
         if isinstance(command, Cancel):
@@ -84,7 +86,10 @@ class ScriptedEngine:
         answer = self.answer(turn) if callable(self.answer) else self.answer
         ids, name = list(answer), (turn.turn, turn.conversation)
         self.emit(TurnRestored(*name, ReusedTokens(memory=turn.history_tokens), 0.0, 0.0))
-        ids = ids[: self.hold_after] if self.hold_after is not None else ids
+        if self.hold_after is not None:
+            ids = ids[: self.hold_after]
+            if self.read_before_hold:
+                self.emit(PrefillProgress(*name, self.read_before_hold, len(turn.tokens), 100.0))
         for token in ids:
             self.emit(TokenDelta(*name, self.decode([token]), (token,)))
         reason = self.ending
@@ -497,6 +502,47 @@ def test_the_next_question_does_not_see_an_unanswered_one(desk: Desk) -> None:
     report = stored[-1].report
     assert report is not None
     assert desk.store.computed(c.id)[1] == report.tokens.prompt + report.tokens.generated - 1
+
+
+def stop_while_reading(desk: Desk, c: Conversation, question: str, read: int) -> Tokens:
+    """Asks and stops before the first token, when so much of the prompt was read; returns the prompt."""
+    desk.engine.hold_after, desk.engine.read_before_hold = 0, read
+    turn = desk.turns.ask(c.id, question)
+    desk.until(TurnStarted)
+    desk.turns.cancel(turn)
+    assert desk.end_of_turn().message.state == "cancelled"
+    desk.engine.hold_after = None
+    return desk.engine.submitted[-1].tokens
+
+
+def test_a_document_keeps_its_place_and_numbers_behind_a_question_stopped_while_it_was_read(
+    desk: Desk, tmp_path: Path
+) -> None:
+    one, two = (int(desk.library.add(path).id) for path in (sample_pdf(), write_pdf(tmp_path / "b.pdf", [["Blue."]])))
+    c = desk.store.create(documents=[one])
+    stopped = stop_while_reading(desk, c, "Which colour?", read=600)
+    desk.turns.ask(c.id, "Is it blue?")
+    desk.end_of_turn()
+    asked = desk.engine.submitted[-1]
+    shared = desk.store.messages(c.id)[2].placement.shared_tokens
+    assert shared > 1000
+    assert asked.tokens.ids[:shared] == stopped.ids[:shared], "what was read of it is found"
+    assert asked.history_tokens == 600, "and what is not found of it has a reason"
+    assert Context.of(desk.store.messages(c.id)[2:], frozenset()).markers == passage_numbers(desk, one, first=1)
+    # The same of one that is attached later.
+    desk.store.attach(c.id, two)
+    answered = len(history(desk.store.messages(c.id)[2:]))
+    stopped = stop_while_reading(desk, c, "And there?", read=20)
+    desk.turns.ask(c.id, "What is there?")
+    desk.end_of_turn()
+    head = answered + desk.store.messages(c.id)[-2].placement.head_tokens
+    assert desk.engine.submitted[-1].tokens.ids[:head] == stopped.ids[:head]
+    assert [m.text for m in desk.store.messages(c.id)][::2] == ["Which colour?", "Is it blue?", "And there?",
+                                                                "What is there?"]  # fmt: skip
+
+
+def passage_numbers(desk: Desk, document: int, first: int) -> dict[int, int]:
+    return {passage: number for number, passage in enumerate(desk.texts.passage_ids(document), first)}
 
 
 def test_an_empty_answer_is_told(desk: Desk) -> None:
