@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
 from typing import NamedTuple
@@ -116,18 +117,20 @@ class Turn:
         return covered(self.found)
 
     def account(self) -> tuple[ComputedRange, ...]:
-        """What went through the model for the prompt, with reasons."""
+        """What went through the model for the prompt, with reasons; until it was stopped, where it was."""
         reused = self.reused_in_all.total
         if reused == len(self.prompt):
             return (ComputedRange(1, "first token"),) if self.fed else ()
-        return computed_ranges(self.request, reused, self.missing)
+        ranges = computed_ranges(self.request, reused, self.missing)
+        return ranges if self.generated else tuple(_first(ranges, self.fed))
 
     def gaps(self) -> tuple[Span, ...]:
-        """Where the prompt went, or has to go, through the model: before, between and behind what is reused."""
+        """Where the prompt went through the model: before, between and behind what is reused."""
         there = sorted(span for span in (*self.found, *self.taken) if span.start < span.stop)
         starts = (0, *(span.stop for span in there))
         stops = (*(span.start for span in there), len(self.prompt))
-        return tuple(Span(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop)
+        gaps = [Span(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
+        return tuple(gaps if self.generated else _first_of(gaps, self.fed))
 
     def difference(self) -> FirstDifference | None:
         """Where the prompt leaves what this conversation had computed, if reuse ended for that and not before it."""
@@ -167,6 +170,21 @@ class Turn:
 
 def covered(spans: list[Span]) -> int:
     return sum(stop - start for start, stop in spans)
+
+
+def _first(ranges: Iterable[ComputedRange], tokens: int) -> Iterator[ComputedRange]:
+    """The parts that make up so many tokens."""
+    for part in ranges:
+        if tokens > 0:
+            yield replace(part, tokens=min(part.tokens, tokens))
+        tokens -= part.tokens
+
+
+def _first_of(gaps: Iterable[Span], tokens: int) -> Iterator[Span]:
+    for start, stop in gaps:
+        if tokens > 0:
+            yield Span(start, min(stop, start + tokens))
+        tokens -= stop - start
 
 
 def _before(position: int, spans: list[Span]) -> list[Span]:

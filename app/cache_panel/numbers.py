@@ -20,6 +20,7 @@ def token_parts(report: StateReport) -> list[Part]:
         Part("on disk", report.tokens_disk_only, count(report.tokens_disk_only), "bar_decode"),
         Part("kept, moves up", to_be_moved(report), count(to_be_moved(report)), "bar_first"),
         Part("must be read", missing, count(missing), "bar_prefill"),
+        Part("sampled last", sampled_last(report), count(sampled_last(report)), "bar_queue"),
     ]
 
 
@@ -34,6 +35,11 @@ def missing_tokens(report: StateReport) -> int:
     """Tokens that go through the model again; the last sampled one is new work in any case."""
     missing = must_be_read(report)
     return missing if missing > LAST_SAMPLED else 0
+
+
+def sampled_last(report: StateReport) -> int:
+    """1 where all is kept that was read: the last token sampled gets its state with the next question."""
+    return must_be_read(report) - missing_tokens(report)
 
 
 def missing_words(report: StateReport) -> str:
@@ -69,7 +75,7 @@ def values(report: StateReport) -> dict[str, str]:
     others = sharers(report)
     shared = f"{size_text(report.bytes_shared)} with {others}" if others else "with none"
     return {
-        "Tokens": count(report.tokens),
+        "Tokens": count(report.tokens) + (", the last one sampled has no state yet" if sampled_last(report) else ""),
         "In memory": count(report.tokens_memory),
         "On disk only": count(report.tokens_disk_only),
         "Must be read": missing_words(report),

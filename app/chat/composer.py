@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLay
 from app.chat.aside import LONGEST_EDITED, Aside
 from app.chat.editing import Editing
 from app.chat.meter import Meter
-from app.core.records import Message, Price
+from app.core.pricing import Price
+from app.core.records import Message
 from app.widgets.theme import Theme
 
 PRICE_DELAY_MS = 220

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from app.chat.composer import Composer
-from app.core.records import Price
+from app.core.pricing import Price
 from app.services import Services
 from engine.messages import ConversationId
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.errors import Overrun
-from app.core.records import Price
+from app.core.pricing import Price
 from app.widgets.bars import Part, StackBar
 from app.widgets.cards import label, set_role
 from app.widgets.elided import ElidedLabel
@@ -16,13 +16,15 @@ from app.widgets.theme import Theme
 
 
 def price_words(price: Price, has_text: bool) -> str:
-    """`1,240 new tokens, ~3 s; 3,100 of 8,192 used`."""
+    """`1,240 new tokens, ~3 s; then 3,100 of 8,192 used`; without a question what is used now."""
+    if not has_text and price.fresh:
+        return f"{count(price.total)} of {count(price.context)} with the documents"
     if not has_text:
-        return f"{count(price.total - price.passage_tokens)} of {count(price.context)} used"
+        return f"{count(price.history)} of {count(price.context)} used"
     if price.mode == "survey":
         wait = f", {about(price.seconds)} and the notes" if price.seconds is not None else ""
         return f"reads all of it: about {plural(price.new_tokens, 'token')}{wait}"
-    used = f"{count(price.total)} of {count(price.context)} used"
+    used = f"then {count(price.total)} of {count(price.context)} used"
     if price.overflow and price.reserve:
         used = f"{count(price.total)} + {price.reserve} for the answer, of {count(price.context)}"
     wait = f", {about(price.seconds)}" if price.seconds is not None else ""

@@ -14,7 +14,8 @@ from app.chat.header import Header
 from app.chat.overflow import OverflowCard
 from app.chat.transcript import Transcript
 from app.core.errors import Overrun, UserError, as_user_error
-from app.core.records import Conversation, Price
+from app.core.pricing import Price
+from app.core.records import Conversation
 from app.models.offer import ModelOffer
 from app.services import Services
 from app.widgets.cards import EmptyState, ErrorCard, button

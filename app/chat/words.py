@@ -42,6 +42,8 @@ def report_line(report: TurnReport) -> str:
         return survey_line(report)
     times, tokens = report.timings_ms, report.tokens
     parts = [reused_words(report), f"{count(sum(part.tokens for part in tokens.computed))} computed"]
+    if tokens.unread:
+        parts.append(f"{count(tokens.unread)} not read")
     if times.first_token > 0:
         parts.append(f"first token {duration(times.first_token / 1000)}")
     return ", ".join(part for part in [*parts, speed_words(report)] if part)

@@ -125,7 +125,8 @@ def reuse_words(report: TurnReport) -> str:
     computed = sum(part.tokens for part in tokens.computed)
     shared = f"; {tokens.reused.of_which_shared:,} of header and documents" if tokens.reused.of_which_shared else ""
     origin = f"{tokens.reused.memory:,} memory, {tokens.reused.disk:,} disk{shared}"
-    return f"{tokens.reused.total:,} of {tokens.prompt:,} tokens reused ({origin}), {computed:,} computed."
+    unread = f"; {plural(tokens.unread, 'token')} not read: it was stopped" if tokens.unread else ""
+    return f"{tokens.reused.total:,} of {tokens.prompt:,} tokens reused ({origin}), {computed:,} computed{unread}."
 
 
 def explain_lines(report: TurnReport) -> list[str]:

@@ -9,14 +9,11 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, dataclass, field
 from datetime import date as Date
-from typing import TYPE_CHECKING, Any, Literal, NewType
+from typing import Any, Literal, NewType
 
 from app.core.lookups import Lookup, PagesRead, Scope, StoredRange
 from app.core.spans import NEW_WORK, ComputedSpan, Operation, placed
 from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
-
-if TYPE_CHECKING:
-    from engine.overflow import OverflowOption
 
 MessageId = NewType("MessageId", int)
 Mode = Literal["auto", "whole", "passages", "survey"]
@@ -83,7 +80,8 @@ class StoredCitation:
 
 @dataclass(frozen=True)
 class TokenReport:
-    """Where the tokens of a turn came from; `reused` and `computed` together make up `prompt`.
+    """Where the tokens of a turn came from; `reused` and `computed` together make up `prompt`, with `unread` of a turn
+    that was stopped while it was read.
 
     `drafted`: tokens of the answer tried ahead from earlier text, of which `accepted` were right.
     """
@@ -94,6 +92,11 @@ class TokenReport:
     generated: int = 0
     drafted: int = 0
     accepted: int = 0
+
+    @property
+    def unread(self) -> int:
+        """Of the prompt, when it was stopped."""
+        return max(0, self.prompt - self.reused.total - sum(part.tokens for part in self.computed))
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> TokenReport:
@@ -258,32 +261,6 @@ class Message:
     thought_ms: float = 0.0
     in_context: bool = True
     lookup: Lookup | None = None
-
-
-@dataclass(frozen=True)
-class Price:
-    """What sending a draft would cost. Tokens exact, except `passage_tokens`, which is an upper bound.
-
-    `new_tokens` + `reused_tokens` = `total`; `seconds` is None while this machine's rate is unknown.
-    `over_by` > 0 exactly when `overflow`; `what_would_drop` then says what does not fit, else "", and `ways` what
-    can be done. `reserve`: kept free for the answer. `fresh`: a document would be placed whole with this question.
-    """
-
-    new_tokens: int
-    reused_tokens: int
-    total: int
-    context: int
-    seconds: float | None
-    overflow: bool
-    what_would_drop: str
-    reused_memory: int = 0
-    reused_disk: int = 0
-    passage_tokens: int = 0
-    over_by: int = 0
-    reserve: int = 0
-    mode: UsedMode = "none"
-    ways: tuple[OverflowOption, ...] = ()
-    fresh: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ from app.core.model_fetches import ModelFetches
 from app.core.overflow import ways_out
 from app.core.paths import Paths
 from app.core.planning import Planner
-from app.core.pricing import price_of
+from app.core.pricing import Price, price_of
 from app.core.read_ahead import ReadAhead, ReadAheadServices
-from app.core.records import MessageId, Price
+from app.core.records import MessageId
 from app.core.reloads import Reloads
 from app.core.revision_log import revision_log
 from app.core.revisions import Revisions

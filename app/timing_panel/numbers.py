@@ -48,7 +48,7 @@ def token_parts(report: TurnReport) -> list[Part]:
     for computed in report.tokens.computed:
         color = _NEW.get(computed.reason) or _AGAIN_COLORS[min(again.index(computed.reason), len(_AGAIN_COLORS) - 1)]
         parts.append(Part(f"computed: {computed.reason}", computed.tokens, count(computed.tokens), color))
-    return parts
+    return [*parts, Part("not read", report.tokens.unread, count(report.tokens.unread), "line")]
 
 
 def total_ms(report: TurnReport) -> float:
@@ -69,7 +69,7 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("First difference", difference_words(report)),
         ("Restore", duration(times.restore / 1000) if times.restore >= SHOWN_FROM_MS else ""),
         ("Reading avoided", duration(report.saved_ms / 1000) if report.saved_ms > 0 else ""),
-        ("Shared with others", plural(tokens.reused.of_which_shared, "token") if tokens.reused.total else ""),
+        ("Reused of header and documents", count(tokens.reused.of_which_shared) if tokens.reused.total else ""),
         ("Read from disk", size_text(report.bytes_read) if report.bytes_read else ""),
         ("Written to disk", size_text(report.bytes_written) if report.bytes_written else ""),
         ("Documents", _pages(report)),

@@ -11,6 +11,7 @@ import pytest
 
 from engine.kv.log import FILE_NAME, KvLog, read_log
 from engine.messages import (
+    Cancel,
     ComputedRange,
     ConversationId,
     DropState,
@@ -18,8 +19,10 @@ from engine.messages import (
     ForkState,
     LastTurn,
     PinState,
+    PrefillProgress,
     SaveState,
     Tokens,
+    TurnId,
 )
 from engine.store.tools import StoreTools
 from tests.engine.engine_driver import Driver
@@ -47,6 +50,22 @@ def test_an_edit_is_named_by_the_first_token_that_differs(driver: Driver) -> Non
     report = driver.state("c", changed(text, 60, 5))
     assert report.difference == FirstDifference(60, text.ids[60], 5, 0, 0)
     assert report.missing == (ComputedRange(640, "edited"),)
+
+
+def test_a_turn_that_is_stopped_tells_what_it_computed_until_then(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    text = prompt(1500)
+    with Driver(model, tmp_path / "kv", prefill_chunk=64) as driver:
+        driver.run("1", "c", Tokens(text.ids[:300], text.roles[:300]))
+        driver.submit("2", "c", text, history=311)
+        driver.wait(lambda e: isinstance(e, PrefillProgress) and e.turn == "2" and e.done >= 128)
+        driver.client.send(Cancel(TurnId("2")))
+        done = driver.result("2")
+        read = [e.done for e in driver.events if isinstance(e, PrefillProgress) and e.turn == "2"][-1]
+    assert 128 <= read < 1200, "it was stopped on the way"
+    computed = sum(part.tokens for part in done.computed)
+    assert computed == read
+    assert done.prompt_tokens == 1500
+    assert done.gaps == ((done.reused.total, done.reused.total + read),)
 
 
 def test_a_token_that_changed_its_role_is_a_difference(driver: Driver) -> None:

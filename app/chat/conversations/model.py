@@ -48,7 +48,11 @@ def _state(state: StateReport | None) -> tuple[str, str, str]:
     if tier == "none" and state.rebuild_seconds > 0:
         words = f"{words}, {about(state.rebuild_seconds)}"
     elif missing > state.tokens // 10 and state.rebuild_seconds > 0:
-        words = f"{words}, {about(state.rebuild_seconds * missing / state.tokens)} to read"
+        wait = about(state.rebuild_seconds * missing / state.tokens)
+        if missing > state.tokens // 2:
+            icon, color, _ = _TIER["none"]
+            return icon, color, f"must be read, {wait}"
+        words = f"{words}, {wait} to read"
     return icon, color, words
 
 

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.composer import Composer
 from app.chat.meter import price_words
-from app.core.records import Price
+from app.core.pricing import Price
 from app.widgets.theme import Theme
 
 
@@ -81,8 +81,9 @@ def test_draft_is_handed_over_once_it_settles(composer: Composer, qtbot: QtBot) 
 
 
 def test_price_says_what_a_question_costs() -> None:
-    assert price_words(price(), True) == "1,240 new tokens, ~3 s; 3,100 of 8,192 used"
-    assert price_words(price(), False) == "3,100 of 8,192 used"
+    assert price_words(price(), True) == "1,240 new tokens, ~3 s; then 3,100 of 8,192 used"
+    assert price_words(price(history=1_837, total=1_847), False) == "1,837 of 8,192 used", "as the cache panel says"
+    assert price_words(price(fresh=True), False) == "3,100 of 8,192 with the documents", "they are not read yet"
     assert price_words(price(passage_tokens=900, seconds=None), True).startswith("up to 1,240 new tokens;")
 
 

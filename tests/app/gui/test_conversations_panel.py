@@ -114,6 +114,7 @@ def test_search_looks_into_titles_and_messages(
             "state-disk",
             "on disk, ~60 s to read",
         ),
+        ({"tokens_memory": 384}, "state-none", "must be read, ~74 s"),
     ],
 )
 def test_state_is_told_by_shape_and_words(changes: dict[str, object], icon: str, words: str) -> None:

@@ -16,9 +16,11 @@ from pytestqt.qtbot import QtBot
 
 from app.cache_panel.account import account_lines, memory_parts
 from app.cache_panel.numbers import dropped_words, headline, values
+from app.cache_panel.numbers import token_parts as state_parts
 from app.cache_panel.page_map import COLORS, MapArea
 from app.cache_panel.panel import CachePanel
-from app.core.explain import explain_lines, reason_key, reason_words
+from app.chat.words import report_line
+from app.core.explain import explain_lines, reason_key, reason_words, reuse_words
 from app.core.log_words import log_words
 from app.core.records import Difference, Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
 from app.core.spans import Operation
@@ -87,6 +89,9 @@ def test_cache_numbers() -> None:
     sampled = replace(kept, tokens_memory=9_999)
     assert headline(sampled) == headline(kept)
     assert values(sampled)["Must be read"] == "nothing"
+    assert values(sampled)["Tokens"] == "10,000, the last one sampled has no state yet"
+    for state in (STATE, kept, sampled):
+        assert sum(part.value for part in state_parts(state)) == state.tokens, "no part of the bar is without a name"
 
 
 def test_what_moves_up_is_not_said_to_be_read() -> None:
@@ -154,6 +159,17 @@ def test_bars_add_up_to_the_report() -> None:
     assert sum(part.value for part in token_parts(REPORT)) == REPORT.tokens.prompt
     assert total_ms(REPORT) == 5 + 40 + 400 + 980 + 3
     assert [part.name for part in time_parts(REPORT)] == ["queue", "restore", "prefill", "decode", "save"]
+
+
+def test_a_stopped_turn_tells_what_it_read() -> None:
+    computed = (ComputedRange(384, "new"),)
+    read = replace(REPORT.tokens, prompt=1818, reused=ReusedTokens(), computed=computed, generated=0)
+    stopped = replace(REPORT, tokens=read, timings_ms=PhaseTimes(prefill=2000), finish_reason="cancelled")
+    shown = dict(lines(stopped))
+    assert shown["Prefill"] == "384 tokens, 192 tok/s"
+    assert report_line(stopped) == "nothing reused, 384 computed, 1,434 not read"
+    assert reuse_words(stopped).endswith("384 computed; 1,434 tokens not read: it was stopped.")
+    assert sum(part.value for part in token_parts(stopped)) == 1818
 
 
 def test_lines_name_rates_reuse_and_pages() -> None:

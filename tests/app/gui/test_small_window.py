@@ -17,7 +17,8 @@ from app.chat.transcript import Transcript
 from app.chat.words import report_line, shown_title
 from app.core.errors import Overrun
 from app.core.events import TurnDone
-from app.core.records import Conversation, Message, MessageId, PhaseTimes, Price, TokenReport, TurnReport
+from app.core.pricing import Price
+from app.core.records import Conversation, Message, MessageId, PhaseTimes, TokenReport, TurnReport
 from app.frame.status import StatusBar
 from app.reader.toolbar import ReaderToolbar
 from app.services import Services
