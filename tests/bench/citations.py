@@ -30,13 +30,14 @@ from typing import Any
 
 import pypdfium2
 
+from app.cli.evaluate_answers import greedy
 from app.core.citation_check import Answered, figures
 from app.core.events import ImportDone, ImportFailed, TurnDone, TurnError
 from app.core.paths import Paths
 from app.core.records import Message, StoredCitation
 from app.core.settings import Settings
 from app.core.workspace import Workspace
-from engine.messages import ModelFailed, ModelLoaded, Sampling
+from engine.messages import ModelFailed, ModelLoaded
 
 MARKS = re.compile(r"\[[\d,; ]+\]")  # of passages, as the model writes them
 SET_ASIDE = re.compile(r"[\s\ufffe\u00ad\u2010\u2011-]+")  # white space, PDFium's mark of a hyphen, hyphens
@@ -45,7 +46,7 @@ SET_ASIDE = re.compile(r"[\s\ufffe\u00ad\u2010\u2011-]+")  # white space, PDFium
 class Run:
     def __init__(self, home: Path, model: Path, tokens: int, embedder: Path | None) -> None:
         self.events: queue.SimpleQueue[object] = queue.SimpleQueue()
-        settings = Settings(sampling=Sampling(temperature=0.0, max_tokens=tokens), embedder=embedder)
+        settings = greedy(Settings(embedder=embedder), tokens)
         self.workspace = Workspace(
             Paths.below(home).create(), self.events.put, settings,
             make_vectors=embedder is not None, wait_for_vectors=embedder is not None,
