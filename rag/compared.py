@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from rag.sentences import IDEOGRAPH, WORD, Span, sentences
+from rag.sentences import IDEOGRAPH, MARK, WORD, Span, sentences
 from rag.stop_words import STOP_WORDS
 
 SUFFIX = re.compile(r"(?:ations?|ings?|edly|ed|ies|es|s|ly|e|y)$")
@@ -26,8 +26,14 @@ class Words:
     @staticmethod
     def of(text: str, start: int = 0) -> Words:
         matches = list(WORD.finditer(text, start))
-        forms = tuple(unicodedata.normalize("NFKC", m[0]).casefold().replace("’", "'") for m in matches)
+        forms = tuple(_folded(m[0]) for m in matches)
         return Words(forms, tuple(m.span() for m in matches), tuple(stem(form) for form in forms))
+
+
+def _folded(word: str) -> str:
+    """Without the vowels of Hebrew and Arabic, which a quotation may leave out."""
+    folded = unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
+    return folded if folded.isascii() else MARK.sub("", folded)
 
 
 def stem(form: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from rag import reread
 from rag.context import whole_document_text
 from rag.errors import DocumentError
 from rag.index import records
@@ -32,7 +33,8 @@ class Contents:
         """What intake made of each page."""
         pages = records.page_reports(self._shelf.db, document_id)
         (row,) = self._shelf.db.rows("SELECT note FROM documents WHERE id = ?", (document_id,))
-        return IntakeReport(self.document(document_id), tuple(pages), row["note"])
+        notes = [row["note"], reread.READ_BEFORE if reread.concerned(self._shelf, document_id) else ""]
+        return IntakeReport(self.document(document_id), tuple(pages), " ".join(filter(None, notes)))
 
     def outline(self, document_id: DocumentId) -> list[Outline]:
         return records.outline(self._shelf.db, document_id)

@@ -30,6 +30,7 @@ LOOKED_AT = 8  # passages compared word by word
 ENOUGH_ALONE = 0.9  # a sentence with this part of what two give is cited alone
 ABOUT_ANSWERING = frozenset({"answer", "question", "passag", "text", "follow"})  # stems that say nothing by themselves
 SPACE = re.compile(r"\s+")
+NAME = re.compile(r"(?=.*[^\W\d_])(?=.*[\d_]).+")  # letters with digits or underscores
 
 
 @dataclass(frozen=True)
@@ -161,9 +162,14 @@ class Evidences:
         for span, theirs, factor in windows(source.sentences):
             shared = stems & theirs
             part = self._weight(shared) / whole if whole else 0.0
-            least = AGREEMENT if len(shared) >= SHARED_WORDS else SHORT_AGREEMENT
+            least = AGREEMENT if len(shared) >= SHARED_WORDS or _names_told(shared) else SHORT_AGREEMENT
             if len(shared) >= least_shared and part >= least and figures <= source.numbers(span):
                 yield Evidence(number, "matched", span, (0, len(claim.rstrip())), part * factor)
+
+
+def _names_told(shared: Iterable[str]) -> bool:
+    """Two names out of code or tables ("RANDOM_MAX", "0x7fff"): where both stand, one speaks of the other."""
+    return sum(1 for word in shared if NAME.fullmatch(word)) > 1
 
 
 def reworded(claim: str, words: Words, source: Source, run: Run) -> bool:

@@ -162,7 +162,7 @@ def read_text(shelf: Shelf, job: Job, document: Document) -> None:
         while batch := list(islice(_watched(pages, job, document, done), PAGES_A_TRANSACTION)):
             with shelf.db.transaction():
                 for page in batch:
-                    records.add_page(shelf.db, document.id, _as_recognised(page) if page.page_index in known else page)
+                    records.add_page(shelf.db, document.id, as_recognised(page) if page.page_index in known else page)
             done += len(batch)
     _check_readable(shelf, job, document)
     with shelf.db.transaction():
@@ -173,7 +173,7 @@ def read_text(shelf: Shelf, job: Job, document: Document) -> None:
         )
 
 
-def _as_recognised(page: ExtractedPage) -> ExtractedPage:
+def as_recognised(page: ExtractedPage) -> ExtractedPage:
     """A scan with its words laid under it is text, or nothing can be read on it."""
     if page.text.strip():
         return replace(page, kind="text", reason="The text was recognised from a picture; letters may be wrong.")
@@ -200,13 +200,8 @@ def index_words(shelf: Shelf, job: Job, document: Document) -> None:
     """Cuts the document into passages and windows. What is already there is the same and is passed over."""
     _forget_other_cut(shelf, document)
     stemmer = _stem_pages(shelf, job, document)
-    running = RunningLines()
-    for page_index, text in records.page_texts(shelf.db, document.id):
-        running.add(page_index, text)
-    texts = (PageText(*row) for row in records.page_texts(shelf.db, document.id))
-    made = chunks(texts, records.outline(shelf.db, document.id), running)
     ordinal, window = _already_cut(shelf, document)
-    made = islice(made, ordinal, None)
+    made = islice(cut(shelf, document.id), ordinal, None)
     while batch := list(islice(made, PASSAGES_A_TRANSACTION)):
         job.report(document.id, "words", batch[0].pieces[0].page_index, document.pages)
         with shelf.db.transaction():
@@ -214,6 +209,15 @@ def index_words(shelf: Shelf, job: Job, document: Document) -> None:
         ordinal += len(batch)
     with shelf.db.transaction():
         shelf.db.run("UPDATE documents SET phase = 'vectors', windows = ? WHERE id = ?", (window, document.id))
+
+
+def cut(shelf: Shelf, document_id: DocumentId) -> Iterator[Chunk]:
+    """The document's passages, from its stored text."""
+    running = RunningLines()
+    for page_index, text in records.page_texts(shelf.db, document_id):
+        running.add(page_index, text)
+    texts = (PageText(*row) for row in records.page_texts(shelf.db, document_id))
+    return iter(chunks(texts, records.outline(shelf.db, document_id), running))
 
 
 def _stem_pages(shelf: Shelf, job: Job, document: Document) -> Stemmer:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from rag import ingest, restem, retrieve
+from rag import ingest, reread, restem, retrieve
 from rag import recognise as recognition
 from rag.collections import Collections
 from rag.errors import IntakeCancelled
@@ -21,7 +21,7 @@ from rag.ingest import Job, Shelf
 from rag.pdf import inspect
 from rag.pdf.client import Limits
 from rag.protocols import Cancelled, Embedder, OnProgress
-from rag.types import Document, DocumentId, Hit, IngestProgress
+from rag.types import Document, DocumentId, Hit, IngestProgress, Renewed
 from rag.window_vectors import embed_windows
 
 VectorUse = Literal["wait", "if_loaded", "never"]
@@ -131,23 +131,34 @@ class Library(Collections):
                 self._complete(self._job(document, on_progress, cancelled))
 
     def outdated(self) -> list[Document]:
-        """Documents whose words were indexed before the present stemming; they are searched as they were."""
-        return restem.outdated(self._shelf)
+        """Documents of which an older version read the text or indexed the words; they are searched as they were."""
+        found = {document.id: document for document in (*reread.outdated(self._shelf), *restem.outdated(self._shelf))}
+        return sorted(found.values(), key=lambda document: (document.added, document.id))
 
-    def index_words(self, on_progress: OnProgress | None = None, cancelled: Cancelled | None = None) -> int:
-        """Indexes the words of `outdated` documents anew from their stored text; returns how many there were.
+    def index_words(self, on_progress: OnProgress | None = None, cancelled: Cancelled | None = None) -> Renewed:
+        """Brings `outdated` documents up to date: their words, and text that now comes out otherwise.
 
         Errors: IntakeCancelled (what was made is kept), DocumentError.
         """
-        documents = self.outdated()
-        for document in documents:
+        renewed = Renewed()
+        for document in self.outdated():
             job = self._job(document, on_progress, cancelled)
             with exclusive(self._lock(document.sha256), job.cancelled):
-                for still in self.outdated():  # unless another process did it, or it was removed
-                    if still.id == document.id:
-                        restem.restem(self._shelf, job, still)
+                renewed += self._renewed(job, document.id)
             job.on_progress(IngestProgress(job.path, document.id, "done", 1, 1))
-        return len(documents)
+        return renewed
+
+    def _renewed(self, job: Job, document_id: DocumentId) -> Renewed:
+        """Nothing where another process did it, or it was removed."""
+        made = Renewed()
+        for old in reread.outdated(self._shelf):
+            if old.id == document_id and reread.reread(self._shelf, job, old):
+                made = Renewed(words=1, read_anew=(document_id,))
+        for old in restem.outdated(self._shelf):
+            if old.id == document_id:
+                restem.restem(self._shelf, job, old)
+                made = replace(made, words=1)
+        return made
 
     def _job(self, document: Document, on_progress: OnProgress | None, cancelled: Cancelled | None) -> Job:
         return Job(document.path, document.sha256, None, on_progress or _ignore, cancelled or _never)

@@ -8,9 +8,16 @@ from collections.abc import Iterator
 Span = tuple[int, int]  # start, end
 
 CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
-WORD = re.compile(rf"[{CJK}]|[^\W{CJK}]+(?:['’][^\W{CJK}]+)*")
+# Hebrew points and accents, Arabic vowels and the stroke that lengthens a word: written or not, the word is the same.
+MARKS = (
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4"
+    "\u06e7\u06e8\u06ea-\u06ed"
+)
+MARK = re.compile(f"[{MARKS}]")
+_LETTERS = rf"[^\W{CJK}](?:[^\W{CJK}]|[{MARKS}])*"
+WORD = re.compile(rf"[{CJK}]|{_LETTERS}(?:['’]{_LETTERS})*")
 IDEOGRAPH = re.compile(rf"[{CJK}]")
-END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”）]*|\n[ \t]*\n")
+END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”）]*|[؟۔]+[\"'”’»)\]]*(?=\s|$)|\n[ \t]*\n")
 ABBREVIATION = re.compile(
     r"(?:\b(?i:e\.g|i\.e|cf|vs|etc|al|figs?|eqs?|secs?|ch|vol|nos?|pp?|dr|mr|mrs|ms|prof|st|resp|approx|ca)"
     r"|\b[A-Z])\.$"

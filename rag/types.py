@@ -130,6 +130,18 @@ class IntakeReport:
 
 
 @dataclass(frozen=True)
+class Renewed:
+    """What was brought up to date: the number of documents whose words were indexed anew, and those of them whose text
+    was read anew from the file."""
+
+    words: int = 0
+    read_anew: tuple[DocumentId, ...] = ()
+
+    def __add__(self, other: Renewed) -> Renewed:
+        return Renewed(self.words + other.words, (*self.read_anew, *other.read_anew))
+
+
+@dataclass(frozen=True)
 class Outline:
     """An entry of the PDF's own table of contents; `page_index` is None where it points nowhere."""
 

@@ -95,8 +95,11 @@ def _ls(options: Namespace, console: Console, session: Session) -> None:
 
 def _report(options: Namespace, console: Console, session: Session) -> None:
     report = session.workspace.library.report(session.document(options.file).id)
-    console.result({**document_json(report.document), "pages": [page_json(page) for page in report.pages]})
+    pages = [page_json(page) for page in report.pages]
+    console.result({**document_json(report.document), "note": report.note, "pages": pages})
     console.text(f"{report.document.name}: {plural(report.document.pages, 'page')}")
+    if report.note:
+        console.text(report.note)
     for page in report.pages:
         reason = f"  {page.reason}" if page.reason else ""
         console.text(f"{page.page_index:>5}  {page.label:>6}  {page.kind:<8} {page.characters:>7,}{reason}")
@@ -128,12 +131,19 @@ def _scanned(session: Session, document: Document, pages: str) -> list[int]:
 def _words(options: Namespace, console: Console, session: Session) -> None:
     """What the window does by itself behind everything else."""
 
-    done = session.workspace.library.index_words(session.show_import)
+    library = session.workspace.library
+    done = library.index_words(session.show_import)
     console.clear()
-    console.result({"indexed": done})
-    console.text(
-        f"Words indexed anew: {plural(done, 'document')}." if done else "The words of all documents are up to date."
-    )
+    anew = [library.document(document).name for document in done.read_anew]
+    console.result({"indexed": done.words, "read_anew": anew})
+    if not done.words:
+        console.text("The words of all documents are up to date.")
+        return
+    console.text(f"Words indexed anew: {plural(done.words, 'document')}.")
+    for name in anew:
+        console.text(
+            f"{name}: lines from right to left were read anew. Found by meaning again after: pagekeep index vectors"
+        )
 
 
 def _search(options: Namespace, console: Console, session: Session) -> None:

@@ -77,7 +77,7 @@ class DocumentActions:
 
     def resume(self) -> None:
         """Goes on with imports that a quit or crash cut short; for after the start. Returns at once."""
-        self._imports.resume()
+        self._imports.resume(lambda document: self._planner.texts.forget(int(document)))
 
     def trash(self, document: int) -> None:
         """Undone by `restore`. Reading it ahead is stopped."""

@@ -31,7 +31,7 @@ from app.core.pace import Pace
 from app.core.settings import Settings
 from rag.errors import IntakeCancelled
 from rag.protocols import OnProgress
-from rag.types import Document, IngestProgress
+from rag.types import Document, DocumentId, IngestProgress
 
 log = logging.getLogger(__name__)
 Done = Callable[[Document], None]
@@ -77,17 +77,20 @@ class Imports:
         self._intake.cancel(job)
         self._vectors.cancel(job)
 
-    def resume(self) -> None:
-        """Goes on with imports that a crash or a quit cut short, and with missing vectors."""
+    def resume(self, reread: Callable[[DocumentId], None] = lambda document: None) -> None:
+        """Goes on with imports that a crash or a quit cut short, and with missing vectors. `reread` is called with
+        each document whose text came out otherwise than before."""
         for document in self._shelves.library().documents():
             if document.state == "importing":
                 self.submit(document.path, None)
-        self.index_words()
+        self.index_words(reread)
         self.make_vectors()
 
-    def index_words(self) -> JobId | None:
-        """Brings words of documents that an older version indexed up to date; None when there is nothing to do."""
-        return self._vectors.submit(self._index_words) if self._shelves.library().outdated() else None
+    def index_words(self, reread: Callable[[DocumentId], None] = lambda document: None) -> JobId | None:
+        """Brings documents that an older version read or indexed up to date; None when there is nothing to do."""
+        if not self._shelves.library().outdated():
+            return None
+        return self._vectors.submit(lambda job: self._index_words(job, reread))
 
     def make_vectors(self) -> JobId | None:
         """Embeds what has no vectors yet, behind everything else; None when there is nothing to do."""
@@ -152,9 +155,11 @@ class Imports:
             done(document)
         return ImportDone(job.id, document, known=document.id in before)
 
-    def _index_words(self, job: Job) -> None:
+    def _index_words(self, job: Job, reread: Callable[[DocumentId], None]) -> None:
         try:
-            self._shelves.library().index_words(self._reporting(job), job.cancelled)
+            for document in self._shelves.library().index_words(self._reporting(job), job.cancelled).read_anew:
+                reread(document)
+            self.make_vectors()
         except (IntakeCancelled, Cancelled):
             log.info("indexing words anew was stopped")
         except Exception as error:

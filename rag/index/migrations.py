@@ -139,8 +139,10 @@ UPDATE documents SET stemming = 1 WHERE language != '';
 
 BY_PAGE = "CREATE INDEX windows_by_page ON windows (document_id, page_index, ordinal);"
 
+EXTRACTIONS = "ALTER TABLE documents ADD COLUMN extraction INTEGER NOT NULL DEFAULT 1;"
+
 WAIT_S = 30.0
-STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS, RESTEMMED, BY_PAGE)
+STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS, RESTEMMED, BY_PAGE, EXTRACTIONS)
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:

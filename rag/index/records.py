@@ -18,6 +18,7 @@ from rag.pdf.text import CharMap
 from rag.types import CharRange, Document, DocumentId, DocumentState, Outline, PageReport, Passage
 
 CHUNKER = 2  # raised when passages are cut differently: unfinished documents are then cut afresh
+EXTRACTION = 2  # raised when the text of pages comes out differently: these are then read anew (`rag.reread`)
 
 DOCUMENTS = """
 SELECT documents.*,
@@ -31,9 +32,9 @@ FROM documents
 
 def add_document(db: Database, sha256: str, name: str, contents: Contents, added: float, note: str) -> DocumentId:
     cursor = db.run(
-        "INSERT INTO documents (sha256, name, file, pages, phase, chunker, stemming, added, note)"
-        " VALUES (?, ?, ?, ?, 'text', ?, ?, ?, ?)",
-        (sha256, name, f"{sha256}.pdf", contents.pages, CHUNKER, stems.STEMMING, added, note),
+        "INSERT INTO documents (sha256, name, file, pages, phase, chunker, stemming, extraction, added, note)"
+        " VALUES (?, ?, ?, ?, 'text', ?, ?, ?, ?, ?)",
+        (sha256, name, f"{sha256}.pdf", contents.pages, CHUNKER, stems.STEMMING, EXTRACTION, added, note),
     )
     document_id = DocumentId(int(cursor.lastrowid or 0))
     entries = [(document_id, n, e.title, e.page_index, e.level) for n, e in enumerate(contents.outline)]
@@ -57,16 +58,23 @@ def add_page(db: Database, document_id: DocumentId, page: ExtractedPage) -> None
 
 
 def add_chunk(
-    db: Database, document_id: DocumentId, ordinal: int, first_window: int, chunk: Chunk, stemmer: Stemmer
+    db: Database,
+    document_id: DocumentId,
+    ordinal: int,
+    first_window: int,
+    chunk: Chunk,
+    stemmer: Stemmer,
+    identifier: int | None = None,
 ) -> int:
-    """Stores a passage with its windows; returns the number of the next window."""
+    """Stores a passage with its windows; returns the number of the next window. `identifier`: of a passage that it
+    takes the place of."""
     ranges = [
         part for piece in chunk.pieces for part in locate(db, document_id, piece.page_index, piece.start, piece.count)
     ]
     cursor = db.run(
-        "INSERT INTO passages (document_id, ordinal, page_index, text, heading, pieces, ranges)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (document_id, ordinal, chunk.pieces[0].page_index, chunk.text, chunk.heading,
+        "INSERT INTO passages (id, document_id, ordinal, page_index, text, heading, pieces, ranges)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (identifier, document_id, ordinal, chunk.pieces[0].page_index, chunk.text, chunk.heading,
          json.dumps([(p.page_index, p.start, p.count) for p in chunk.pieces]),
          json.dumps([(r.page_index, r.char_start, r.char_count) for r in ranges])),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from rag.index.database import Database
 from rag.languages import Stemmer, language_of
 from rag.types import DocumentId
 
-STEMMING = 2  # raised when words are stemmed differently: documents are then stemmed anew (`rag.restem`)
+STEMMING = 3  # raised when words are stemmed differently: documents are then stemmed anew (`rag.restem`)
 SAMPLED_PAGES = 64
 PAGES_A_STEP = 64
 

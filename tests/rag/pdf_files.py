@@ -66,7 +66,8 @@ def pdf_bytes(pages: Sequence[Sequence[str]]) -> bytes:
 
 def drawn_pdf(contents: Sequence[str], page: str = "/MediaBox [0 0 595 842]") -> bytes:
     """Pages with the given content streams and page entries. Fonts: F Helvetica, J Japanese, V any letters downwards,
-    U any letters (codes are UTF-16 units; without shapes), N letters of which no Unicode map tells what they are."""
+    U any letters (codes are UTF-16 units; without shapes), R the same as boxes that have a height, N letters of which
+    no Unicode map tells what they are."""
     helvetica = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
     ranges = b"\n".join(b"<%02x00> <%02xff> <%02x00>" % (n, n, n) for n in range(256))
     codes = b"1 begincodespacerange <0000> <FFFF> endcodespacerange 256 beginbfrange %s endbfrange" % ranges
@@ -78,14 +79,15 @@ def drawn_pdf(contents: Sequence[str], page: str = "/MediaBox [0 0 595 842]") ->
         _identity(b""),
     ]
     stream = b"<< /Length %d >>\nstream\n%s\nendstream"
-    objects = [b"", _picture(), *fonts, stream % (len(codes), codes), *_boxes()]
+    solid = _identity(b"/ToUnicode 8 0 R", BOXES)
+    objects = [b"", _picture(), *fonts, stream % (len(codes), codes), *_boxes(), solid]
     numbers = []
     for content in contents:
         data = content.encode("latin-1")
         objects.append(stream % (len(data), data))
         objects.append(
             b"<< /Type /Page /Parent 1 0 R %s /Contents %d 0 R /Resources << /XObject << /P 2 0 R >>"
-            b" /Font << /F 3 0 R /J 4 0 R /V 5 0 R /U 6 0 R /N 7 0 R >> >> >>" % (page.encode(), len(objects))
+            b" /Font << /F 3 0 R /J 4 0 R /V 5 0 R /U 6 0 R /N 7 0 R /R 12 0 R >> >> >>" % (page.encode(), len(objects))
         )
         numbers.append(b"%d 0 R" % len(objects))
     objects[0] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(numbers), len(numbers))

@@ -40,6 +40,16 @@ ASKED = {
     "spanish": [("guardado", 0), ("instalando", 1), ("dueñas", 2)],
     "italian": [("salvato", 0), ("installato", 1), ("giardini", 2)],
 }
+ARABIC = [
+    "المَكْتَبَةُ في وسط المدينة وهي من أقدم ما كان في البلاد كما قد كتب",
+    "الحارس كان على البرج مع المصباح ولا يترك هذا المكان إلى الصباح",
+    "السفن لا تدخل إلى الميناء في الليل أو عند الريح غير الهادئة",
+]
+PERSIAN = [
+    "کِتابخانه در میان شهر است و از آن برای هر که به این جا می آید باز است",
+    "نگهبان برج را با چراغ روشن کرد و تا صبح بر آن بود",
+    "کشتی ها در شب به بندر نیز نمی آیند اگر باد باشد یا باران",
+]
 TABLES = ("page_stems", "window_stems")
 
 
@@ -135,6 +145,25 @@ def test_hebrew_is_found_with_points_and_without(library: Library, tmp_path: Pat
         assert [hit.page_index for hit in library.search(word)] == [page]
     assert language_of([pointed] * 3) == "hebrew"
     assert Stemmer("hebrew")("אֱלֹהִים and packages") == "אלהים and packag"
+
+
+@pytest.mark.parametrize(
+    ("language", "lines", "asked"),
+    [
+        ("arabic", ARABIC, [("المكتبة", 0), ("مَكْتَبَة", 0), ("مدينة", 0), ("الحَارِسُ", 1), ("السفن", 2)]),
+        ("persian", PERSIAN, [("کتابخانه", 0), ("كتابخانه", 0), ("نگهبان", 1), ("کشتی", 2), ("كشتي", 2)]),
+    ],
+)
+def test_arabic_letters_are_found_with_vowels_and_without(
+    library: Library, tmp_path: Path, language: str, lines: list[str], asked: list[tuple[str, int]]
+) -> None:
+    drawn = ["\n".join(at(60, 700 - 20 * n, part[::-1], "U") for n, part in enumerate([line] * 3)) for line in lines]
+    path = tmp_path / "letters.pdf"
+    path.write_bytes(drawn_pdf(drawn))
+    document = library.add(path)
+    assert document.language == language
+    for word, page in asked:
+        assert [hit.page_index for hit in library.search(word)] == [page], word
 
 
 def test_english_words_in_a_russian_text() -> None:

@@ -9,7 +9,7 @@ import pytest
 from rag import IntakeCancelled, Library, restem
 from rag.index import stems
 from rag.index.migrations import STEPS
-from rag.types import IngestProgress
+from rag.types import IngestProgress, Renewed
 from tests.rag import pdf_files
 from tests.rag.test_languages import TABLES, TEXTS, add, rows
 
@@ -24,7 +24,7 @@ def as_before_stems(library: Library) -> Library:
         for table in TABLES:
             db.execute(f"DROP TABLE {table}")
         db.execute("DROP INDEX windows_by_page")
-        for column in ("language", "stemming"):
+        for column in ("language", "stemming", "extraction"):
             db.execute(f"ALTER TABLE documents DROP COLUMN {column}")
         db.execute(f"PRAGMA user_version = {BEFORE_STEMS:d}")
         db.commit()
@@ -46,13 +46,13 @@ def test_an_older_library_gets_its_stems(library: Library, tmp_path: Path) -> No
     assert [document.id for document in older.outdated()] == [german.id, english.id]
     assert older.search("Haus") == []
     told: list[IngestProgress] = []
-    assert older.index_words(told.append) == 2
+    assert older.index_words(told.append).words == 2
     assert older.search("Haus")[0].page_index == 1
     assert (older.document(german.id).language, older.document(english.id).language) == ("german", "")
     assert contents(older) == made
     assert [(p.document_id, p.phase) for p in told if p.phase == "done"] == [(german.id, "done"), (english.id, "done")]
     assert any(p.phase == "words" and 0 < p.done < p.total for p in told)
-    assert (older.outdated(), older.index_words()) == ([], 0)
+    assert (older.outdated(), older.index_words()) == ([], Renewed())
     older.close()
 
 
@@ -91,6 +91,6 @@ def test_another_stemming_takes_the_place_of_the_last(
     library._shelf.db.run("UPDATE page_stems SET text = 'other'")
     assert library.outdated() == []
     monkeypatch.setattr(stems, "STEMMING", stems.STEMMING + 1)
-    assert library.index_words() == 1
+    assert library.index_words() == Renewed(words=1)
     assert contents(library) == made
     assert library.document(german.id).language == "german"

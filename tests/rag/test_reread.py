@@ -1,0 +1,128 @@
+"""Documents with lines from the right that an older version read are read anew; what points into them goes on to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pypdfium2
+import pytest
+
+from rag import DocumentId, IntakeCancelled, Library, reread
+from rag.cite import cite
+from rag.index import records
+from rag.pdf.client import ExtractedPage
+from rag.pdf.text import CharMap
+from rag.types import CharRange, IngestProgress, Renewed
+from tests.rag.conftest import WordBag
+from tests.rag.pdf_files import at, drawn_pdf
+
+NUMBER = re.compile(r"\d+")
+LINES = [
+    "ראו את התמונה של המגדל בעמוד 42.",
+    "הנמל סגור בלילה, אבל המגדל לא סגור אף פעם (כך כתב השומר).",
+    "המחיר של מפתח אבוד הוא 25 שקל, כי אין מפתח אחר.",
+]
+
+
+def hebrew(folder: Path) -> Path:
+    drawn = [NUMBER.sub(lambda match: match[0][::-1], line[::-1]) for line in LINES]
+    pages = ["\n".join(at(60, 700 - 20 * n, line, "R") for n in range(3)) for line in drawn]
+    path = folder / "hebrew.pdf"
+    path.write_bytes(drawn_pdf([*pages, at(60, 700, "A page in English about anchors and ropes.")]))
+    return path
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> tuple[Library, DocumentId]:
+    """A library in which Hebrew stands as PDFium gives it."""
+    library = Library(tmp_path / "library", WordBag())
+    document = library.add(hebrew(tmp_path))
+    with library._shelf.db.transaction():
+        reread._replace(library._shelf, document, [as_it_was(document.path, n) for n in range(len(LINES))])
+        library._shelf.db.run("UPDATE documents SET extraction = 1")
+    library.embed_missing()
+    return library, document.id
+
+
+def as_it_was(path: Path, page: int) -> ExtractedPage:
+    text = raw(path, CharRange(page, 0, -1)).replace("\r\n", " \n")
+    return ExtractedPage(page, text, CharMap((0,), (0,)), "text", "")
+
+
+def raw(path: Path, where: CharRange) -> str:
+    with pypdfium2.PdfDocument(path) as pdf:
+        return str(pdf[where.page_index].get_textpage().get_text_range(where.char_start, where.char_count))
+
+
+def texts(library: Library, document: DocumentId) -> list[str]:
+    return [library.page_text(document, page) for page in range(len(LINES) + 1)]
+
+
+def test_the_older_text_is_put_in_order(older: tuple[Library, DocumentId], tmp_path: Path) -> None:
+    library, document = older
+    fresh = Library(tmp_path / "fresh")
+    expected = texts(fresh, fresh.add(hebrew(tmp_path)).id)
+    assert texts(library, document) != expected, "there is something to do"
+    numbers = [passage.id for passage in library.passages(document)]
+    told: list[IngestProgress] = []
+    assert [one.id for one in library.outdated()] == [document]
+    assert library.report(document).note == reread.READ_BEFORE
+    assert library.index_words(told.append) == Renewed(1, (document,))
+    assert texts(library, document) == expected
+    assert [passage.id for passage in library.passages(document)] == numbers
+    assert (library.outdated(), library.index_words(), library.report(document).note) == ([], Renewed(), "")
+    assert [p.done for p in told if p.phase == "text"] == [1, 2, 3], "the English page is not read"
+    assert [hit.page_index for hit in library.search("מפתח", vectors="never")] == [2]
+    assert library.document(document).state == "words"
+    library.embed_missing()
+    assert library.document(document).state == "ready"
+    library.close()
+    fresh.close()
+
+
+def test_citations_of_the_old_text_mark_what_they_marked(older: tuple[Library, DocumentId]) -> None:
+    library, document = older
+    path = library.document(document).path
+    (old,) = (passage for passage in library.passages(document) if 0 in passage.pages)
+    line = as_it_was(path, 0).text.split("\n")[0].strip()
+    assert line != LINES[0], "the older version had another order"
+    (citation,) = cite(f"{line} [1]", [old], library)
+    marked = [raw(path, part) for part in citation.ranges]
+    assert citation.verified == "exact"
+    assert "המגדל" in "".join(marked)
+    library.index_words()
+    assert [raw(library.document(document).path, part) for part in citation.ranges] == marked
+    (again,) = cite(f"{LINES[0]} [1]", [library.passage(old.id)], library)
+    assert (again.verified, again.quote) == ("exact", LINES[0].rstrip("."))
+    library.close()
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_what_is_stopped_leaves_it_as_it_was(older: tuple[Library, DocumentId], steps: int) -> None:
+    library, document = older
+    before, left = texts(library, document), [steps]
+
+    def stopped() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    try:
+        library.index_words(cancelled=stopped)
+    except IntakeCancelled:
+        assert texts(library, document) == before
+        assert library.document(document).state == "ready"
+        assert [one.id for one in library.outdated()] == [document]
+        library.index_words()
+    assert texts(library, document) != before
+    library.close()
+
+
+def test_a_document_that_comes_out_the_same_keeps_its_vectors(tmp_path: Path) -> None:
+    library = Library(tmp_path / "library", WordBag())
+    document = library.add(hebrew(tmp_path))
+    library._shelf.db.run("UPDATE documents SET extraction = 1")
+    assert library.index_words() == Renewed()
+    assert library.document(document.id).state == "ready"
+    assert library._shelf.db.tuples("SELECT extraction FROM documents") == [(records.EXTRACTION,)]
+    library.close()
