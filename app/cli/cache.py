@@ -25,6 +25,7 @@ from app.cli.cache_text import (
 from app.cli.console import Console
 from app.cli.notices import of_command
 from app.core.conversations import ConversationStore
+from app.core.exchanges import in_prompt
 from app.core.explain import Decoder, explained
 from app.core.imported import forget_imported, note_imported
 from app.core.log_words import log_time, log_words
@@ -149,7 +150,7 @@ def _in_words(paths: Paths, first: str, found: StateDifference, model: str) -> D
     store = ConversationStore(paths.conversations)
     try:
         messages = store.messages(ConversationId(first))
-        return explained(part, [message for message in messages if message.in_context], decoder)
+        return explained(part, in_prompt(messages), decoder)
     finally:
         store.close()
 

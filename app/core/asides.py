@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import sqlite_utils
 
 from app.core import cuts
+from app.core.exchanges import in_prompt
 from app.core.records import MessageId
 from app.core.rows import message_from_row
 from engine.messages import ConversationId
@@ -22,12 +23,14 @@ from engine.messages import ConversationId
 @dataclass(frozen=True)
 class Aside:
     """The messages set aside at `moment` stood behind the message `after`, 0: at the beginning. `undone`: an undo has
-    put them aside. `earlier`: what the engine had computed then, as cuts.restore wants it."""
+    put them aside. `earlier`: what the engine had computed then, as cuts.restore wants it. `alone`: what came after it
+    does not rest on it, so nothing goes aside when it comes back."""
 
     moment: float
     after: MessageId
     undone: bool
     earlier: str | None
+    alone: bool = False
 
 
 def set_aside(
@@ -37,11 +40,13 @@ def set_aside(
     kept_tokens: int,
     page_tokens: int,
     undone: bool = False,
+    alone: bool = False,
 ) -> float:
     """Takes messages out of the conversation; returns the moment by which they are found again."""
     (latest,) = db.execute("SELECT max(superseded) FROM messages WHERE conversation = ?", [conversation]).fetchone()
     moment = max(time.time(), (latest or 0.0) + 1e-3)
-    place = {"after": _live(db, conversation, f"id < {int(min(messages, default=0))}", "max(id)"), "undone": undone}
+    after = _live(db, conversation, f"id < {int(min(messages, default=0))}", "max(id)")
+    place = {"after": after, "undone": undone, "alone": alone}
     earlier = json.dumps({**json.loads(cuts.earlier_text(db, conversation)), **place})
     for message in messages:
         db.table("messages").update(message, {"superseded": moment, "earlier": earlier})
@@ -53,13 +58,14 @@ def swap_in(db: sqlite_utils.Database, conversation: ConversationId, aside: Asid
     """Brings the group back in place of what stands there now; returns how many messages went aside for it."""
     where = "conversation = ? AND superseded IS NULL"
     live = [message_from_row(row) for row in db.table("messages").rows_where(where, [conversation], order_by="id")]
-    gone = [message.id for message in live if message.id > aside.after]
+    gone = [message.id for message in live if message.id > aside.after and not aside.alone]
     if gone:
-        kept = sum(len(m.tokens) for m in live if m.id <= aside.after and m.in_context)
+        kept = sum(len(m.tokens) for m in in_prompt(m for m in live if m.id <= aside.after))
         set_aside(db, conversation, gone, kept, page_tokens, undone=not aside.undone)
     back = "UPDATE messages SET superseded = NULL WHERE conversation = ? AND superseded = ?"
     db.execute(back, [conversation, aside.moment])
-    cuts.restore(db, conversation, aside.earlier, aside.moment)
+    if not aside.alone:
+        cuts.restore(db, conversation, aside.earlier, aside.moment)
     return len(gone)
 
 
@@ -85,7 +91,8 @@ def _found(db: sqlite_utils.Database, conversation: ConversationId) -> Iterator[
         # Those of the first version do not say where they stood: only what nothing was asked after is sure.
         there = not after or _live(db, conversation, f"id = {int(after)}", "count(*)")
         if there and ("after" in known or not newer):
-            yield Aside(float(moment), MessageId(after), bool(known.get("undone")), earlier)
+            undone, alone = (bool(known.get(key)) for key in ("undone", "alone"))
+            yield Aside(float(moment), MessageId(after), undone, earlier, alone)
 
 
 def _live(db: sqlite_utils.Database, conversation: ConversationId, test: str, what: str) -> int:

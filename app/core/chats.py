@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from app.core.document_actions import Drop
 from app.core.engine_host import EngineHost
 from app.core.events import ConversationChanged, ConversationPurged
+from app.core.exchanges import in_prompt
 from app.core.kept import forget_kept
 from app.core.lookups import Scope
 from app.core.prompt import history
@@ -101,7 +102,7 @@ class Chats:
         conversation has that title."""
         copy = self._revisions.fork(conversation, title, last)
         if self._host.started:  # what it begins with is then kept when its source is deleted
-            kept = None if last is None else len(history(m for m in self._store().messages(copy.id) if m.in_context))
+            kept = None if last is None else len(history(in_prompt(self._store().messages(copy.id))))
             self._host.client.send(ForkState(conversation, copy.id, kept))
         return self._changed(copy)
 

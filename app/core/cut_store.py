@@ -11,7 +11,7 @@ from app.core.asides import Aside
 from app.core.cuts import Cut, CutId, Moved
 from app.core.database import MigratedDatabase
 from app.core.errors import UserError
-from app.core.exchanges import spoken
+from app.core.exchanges import in_prompt
 from app.core.records import MessageId, Placement
 from app.core.rows import message_from_row
 from engine.messages import ConversationId, Tokens
@@ -33,7 +33,7 @@ class CutStore:
         with self._database.transaction() as db:
             where = "conversation = ? AND superseded IS NULL AND cut IS NULL"
             rows = db.table("messages").rows_where(where, [conversation], order_by="id")
-            messages = spoken([message_from_row(row) for row in rows])
+            messages = in_prompt([message_from_row(row) for row in rows])
             return cuts.apply(db, conversation, messages, cut, page_tokens, edit)
 
     def take_back_last(self, conversation: ConversationId, page_tokens: int) -> int:
@@ -104,11 +104,19 @@ class CutStore:
                 cuts.undo(db, cut)
 
     def set_aside(
-        self, conversation: ConversationId, messages: Sequence[MessageId], kept_tokens: int, page_tokens: int
+        self,
+        conversation: ConversationId,
+        messages: Sequence[MessageId],
+        kept_tokens: int,
+        page_tokens: int,
+        alone: bool = False,
     ) -> float:
-        """Takes messages out of the conversation; their text stays in the file. Returns what `bring_back` wants."""
+        """Takes messages out of the conversation; their text stays in the file. Returns what `bring_back` wants.
+
+        `alone`: what stands behind them does not rest on them, and stays.
+        """
         with self._database.transaction() as db:
-            return asides.set_aside(db, conversation, messages, kept_tokens, page_tokens)
+            return asides.set_aside(db, conversation, messages, kept_tokens, page_tokens, alone=alone)
 
     def bring_back(self, conversation: ConversationId, moment: float, page_tokens: int) -> int:
         """Undoes `set_aside`. What was asked since goes aside in turn; returns how many messages."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from app.core.errors import UserError
 from app.core.records import Message, Placement, UsedMode
@@ -27,6 +28,23 @@ def split_unanswered(messages: Sequence[Message]) -> tuple[tuple[Message, ...], 
     if kept and not kept[0].placement.shared_tokens and messages[0].placement.shared_tokens:
         kept = [message for exchange in exchanges for message in exchange]
     return tuple(kept), tuple(pending)
+
+
+def followed(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """What a next question follows: those that are in the context and answered."""
+    return split_unanswered([message for message in messages if message.in_context])[0]
+
+
+def in_prompt(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The same, with a last question that has no answer yet."""
+    answered, pending = split_unanswered([message for message in messages if message.in_context])
+    return answered + pending
+
+
+def exchange_of(question: Message, messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The question with what answers it."""
+    behind = messages[messages.index(question) + 1 :]
+    return (question, *takewhile(lambda message: message.role != "user", behind))
 
 
 def spoken(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlite_utils
 
 from app.core.database import MigratedDatabase
@@ -19,6 +21,15 @@ class OperationStore:
         row = (conversation, operation.name, operation.milliseconds, operation.tokens)
         with self._database.transaction() as db:
             db.execute("INSERT INTO operations (conversation, name, milliseconds, tokens) VALUES (?, ?, ?, ?)", row)
+
+    def cancel(self, conversation: ConversationId, names: Sequence[str]) -> bool:
+        """The last of those names was taken back before a turn followed it; False: there is none."""
+        marks = ", ".join("?" for _ in names)
+        last = f"SELECT max(id) FROM operations WHERE conversation = ? AND name IN ({marks})"
+        with self._database.transaction() as db:
+            (found,) = db.execute(last, [conversation, *names]).fetchone()
+            db.execute("DELETE FROM operations WHERE id = ?", [found])
+        return found is not None
 
     def take(self, conversation: ConversationId) -> tuple[Operation, ...]:
         """Those since the last call, in order."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from app.core.conversations import ConversationStore
 from app.core.cuts import Cut, CutId, HowMoved
 from app.core.errors import UserError
-from app.core.exchanges import spoken
+from app.core.exchanges import exchange_of, followed, in_prompt
 from app.core.gate import ModelGate
 from app.core.prompt import history
 from app.core.records import Conversation, Message, MessageId
@@ -69,7 +69,7 @@ class Revisions:
         """A copy, up to the message `last`, that shares all KV pages up to there."""
         began, store = time.perf_counter(), self._store()
         copy = store.fork(conversation, title, last)
-        kept = len(history(m for m in store.messages(copy.id) if m.in_context))
+        kept = len(history(in_prompt(store.messages(copy.id))))
         identity, computed = store.computed(copy.id)
         store.set_computed(copy.id, identity, min(computed, kept))
         self._note("fork", copy.id, began, kept, source=conversation)
@@ -79,7 +79,7 @@ class Revisions:
         """How many tokens of its history the next question has to read again, and in about how many seconds (None while
         this machine's rate is unknown). Raises UserError without a model."""
         self._gate.current()
-        tokens = history(m for m in self._store().messages(conversation) if m.in_context)
+        tokens = history(in_prompt(self._store().messages(conversation)))
         price = self._engine().quote(tokens, self._store().cuts.moved(conversation).shifts)
         return (price.new, price.seconds or None) if price.new > 1 else (0, None)  # 1: the token sampled last
 
@@ -91,10 +91,11 @@ class Revisions:
             gone = messages[place + 1 :]
             if not gone:
                 raise UserError("Nothing comes after this message.", "It is the last one.", "Choose an earlier one.")
-            kept = history(m for m in messages[: place + 1] if m.in_context)
+            kept = history(in_prompt(messages[: place + 1]))
             moment = self._store().cuts.set_aside(conversation, [m.id for m in gone], len(kept), self._page_tokens())
             spent = _since(began)
-        return self._noted("trim", Revised(conversation, len(gone), _tokens(gone), aside=moment, milliseconds=spent))
+        left = _left(messages, messages[: place + 1])
+        return self._noted("trim", Revised(conversation, len(gone), left, aside=moment, milliseconds=spent))
 
     def bring_back(self, revised: Revised) -> None:
         """Undoes `trim` or `remove_turn`; what was asked since a trim goes aside for it."""
@@ -104,7 +105,7 @@ class Revisions:
                 self._store().cuts.take_back_aside(revised.conversation, revised.aside, self._page_tokens())
             if revised.cut is not None:
                 self._store().cuts.take_back_cut(revised.cut)
-        self._note("undo", revised.conversation, began)
+        self._note_back("undo", revised.conversation, began, ("trim", "take_out"))
 
     def bring_back_turns(self, conversation: ConversationId, message: MessageId | None = None) -> None:
         """The turns that left the context together with that message are in it again; None: those that left last.
@@ -114,7 +115,7 @@ class Revisions:
             if cut is None:
                 raise UserError("The turn is in the context.", "It has come back already.", "Nothing has to be done.")
             self._store().cuts.take_back_cut(cut)
-        self._note("undo", conversation, began)
+        self._note_back("undo", conversation, began, ("take_out",))
 
     def undo_last(self, conversation: ConversationId) -> int:
         """Takes back the last removal, edit or other answer. What was asked in its place goes aside, `redo_last` brings
@@ -122,7 +123,7 @@ class Revisions:
         with self._at_rest(conversation):
             began = time.perf_counter()
             gone = self._store().cuts.take_back_last(conversation, self._page_tokens())
-        self._note("undo", conversation, began, set_aside=gone or None)
+        self._note_back("undo", conversation, began, ("trim", "take_out", "redo"), set_aside=gone or None)
         return gone
 
     def redo_last(self, conversation: ConversationId) -> int:
@@ -132,7 +133,7 @@ class Revisions:
             movable = self._has_model() and not self._engine().shift_refused()
             began = time.perf_counter()
             gone = self._store().cuts.redo(conversation, self._page_tokens(), movable)
-        self._note("redo", conversation, began, set_aside=gone or None)
+        self._note_back("redo", conversation, began, ("undo",), set_aside=gone or None)
         return gone
 
     def remove_turn(self, conversation: ConversationId, message: MessageId, way: HowMoved = "recompute") -> Revised:
@@ -143,11 +144,14 @@ class Revisions:
         with self._at_rest(conversation):
             began, messages = time.perf_counter(), self._store().messages(conversation)
             question = _question_of(messages, message)
-            inside = [m for m in spoken(messages) if m.in_context]
+            inside = in_prompt(messages)
             if not question.tokens.ids:
                 raise UserError("The model has not seen this.", "The catalogue answered.", "Nothing has to go.")
-            if question not in inside:
+            if not question.in_context:
                 raise UserError("The turn is not in the context.", "It has left it already.", "It stays readable here.")
+            if question not in inside:
+                done = self._remove_unanswered(conversation, messages, question)
+                return self._noted("take_out", replace(done, milliseconds=_since(began)))
             following = [m for m in inside[inside.index(question) + 1 :] if m.role == "user"]
             if not following:
                 done = self._remove_last(conversation, messages, question)
@@ -168,6 +172,15 @@ class Revisions:
         self._store().operations.note(conversation, Operation(name, spent, tokens))
         self._log(name, conversation, tokens=tokens, milliseconds=spent, **fields)
 
+    def _note_back(
+        self, name: str, conversation: ConversationId, began: float, back: Sequence[str], **fields: object
+    ) -> None:
+        """What it takes `back` is not told with the next turn, nor is this, where no turn has come between."""
+        spent, operations = _since(began), self._store().operations
+        if not operations.cancel(conversation, back):
+            operations.note(conversation, Operation(name, spent))
+        self._log(name, conversation, milliseconds=spent, **fields)
+
     def _noted(self, name: str, done: Revised, way: str | None = None) -> Revised:
         tokens, spent = done.tokens, done.milliseconds
         self._store().operations.note(done.conversation, Operation(name, spent, tokens))
@@ -176,14 +189,22 @@ class Revisions:
 
     def _remove_last(self, conversation: ConversationId, messages: Sequence[Message], question: Message) -> Revised:
         place = _place(messages, question.id)
-        gone, kept = messages[place:], history(m for m in messages[:place] if m.in_context)
+        gone, kept = messages[place:], history(followed(messages[:place]))
         moment = self._store().cuts.set_aside(conversation, [m.id for m in gone], len(kept), self._page_tokens())
-        return Revised(conversation, len(gone), _tokens(gone), aside=moment)
+        return Revised(conversation, len(gone), _left(messages, messages[:place]), aside=moment)
+
+    def _remove_unanswered(
+        self, conversation: ConversationId, messages: Sequence[Message], question: Message
+    ) -> Revised:
+        """It stands in no prompt since the next question was asked: nothing else changes."""
+        gone, kept = [m.id for m in exchange_of(question, messages)], len(history(in_prompt(messages)))
+        moment = self._store().cuts.set_aside(conversation, gone, kept, self._page_tokens(), alone=True)
+        return Revised(conversation, len(gone), 0, aside=moment)
 
     def _price(
         self,
         conversation: ConversationId,
-        inside: list[Message],
+        inside: Sequence[Message],
         question: Message,
         following: Message,
         way: HowMoved,
@@ -192,7 +213,7 @@ class Revisions:
         gone = inside[inside.index(question) : inside.index(following)]
         behind = len(history(inside[inside.index(following) :]))
         store = self._store()
-        now, moved = history(m for m in store.messages(conversation) if m.in_context), store.cuts.moved(conversation)
+        now, moved = history(in_prompt(store.messages(conversation))), store.cuts.moved(conversation)
         done = Revised(conversation, len(gone), len(history(inside)) - len(now), behind, behind, cut=number)
         if not self._has_model():
             return replace(done, approximate=way == "shift")
@@ -219,9 +240,9 @@ class Revisions:
         return self._gate.current().page_tokens if self._has_model() else 1
 
 
-def _tokens(gone: Sequence[Message]) -> int:
-    """That leave the context with them."""
-    return len(history(m for m in gone if m.in_context))
+def _left(before: Sequence[Message], after: Sequence[Message]) -> int:
+    """Tokens that have left the context; those of a question without an answer are not in it."""
+    return len(history(followed(before))) - len(history(followed(after)))
 
 
 def _since(began: float) -> float:

@@ -17,7 +17,7 @@ from app.core.conversations import ConversationStore
 from app.core.cuts import Moved
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
-from app.core.exchanges import mode_of, placement_of, silent_exchange, up_to_last_question
+from app.core.exchanges import followed, mode_of, placement_of, silent_exchange, up_to_last_question
 from app.core.explain import EXACT
 from app.core.gate import ReadyModel
 from app.core.heads import Head
@@ -163,7 +163,8 @@ class TurnWork:
         place = next((i for i, m in enumerate(stored) if m.id == message and m.role == "user"), None)
         if place is None:
             raise UserError("There is no such question.", "It has been removed.", "Open the conversation again.")
-        kept, leave = (len(history(m for m in part if m.in_context)) for part in (stored[:place], stored[place:]))
+        kept = len(history(followed(stored[:place])))
+        leave = len(history(followed(stored))) - kept
         gone = tuple(m.id for m in stored[place:])
         return self._ask_model(job, question, overflow, Replacement(gone, kept, earlier=earlier, tokens=leave))
 

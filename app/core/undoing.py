@@ -16,7 +16,7 @@ from app.core import asides, cuts
 from app.core.asides import Aside
 from app.core.cuts import Cut, CutId
 from app.core.errors import UserError
-from app.core.exchanges import spoken
+from app.core.exchanges import in_prompt
 from app.core.records import Message, MessageId
 from app.core.rows import message_from_row
 from engine.messages import ConversationId
@@ -62,7 +62,10 @@ def _swap_in(
     db: sqlite_utils.Database, conversation: ConversationId, aside: Aside, page_tokens: int
 ) -> tuple[int, dict[str, Any]]:
     """How many messages went aside for it, and how that is done again."""
+    back = [m for (m,) in db.execute("SELECT id FROM messages WHERE superseded = ?", [aside.moment]).fetchall()]
     gone = asides.swap_in(db, conversation, aside, page_tokens)
+    if aside.alone:
+        return gone, {"alone": back}
     since = asides.latest(db, conversation, undone=True) if gone else None
     return gone, {"trim": aside.after} if since is None else {"aside": since.moment}
 
@@ -98,13 +101,17 @@ def _again(
 ) -> int:
     """A cut comes behind the edit that it made room for."""
     gone, edit = 0, what.get("edit")
+    if "alone" in what:
+        kept = sum(len(m.tokens) for m in in_prompt(_live(db, conversation)))
+        asides.set_aside(db, conversation, what["alone"], kept, page_tokens, alone=True)
+        gone = len(what["alone"])
     if "trim" in what or "aside" in what:
         gone = _aside_again(db, conversation, what, page_tokens)
         stands = asides.latest(db, conversation, undone=False)
         edit = stands.moment if stands is not None else None
     if "cut" in what:
         first, kept, way = what["cut"]
-        inside = spoken([message for message in _live(db, conversation) if message.in_context])
+        inside = in_prompt(_live(db, conversation))
         cuts.apply(db, conversation, inside, Cut(first, kept, way if movable else "recompute"), page_tokens, edit)
     return gone
 
@@ -115,7 +122,7 @@ def _aside_again(
     if "trim" in what:
         live = _live(db, conversation)
         gone = [message.id for message in live if message.id > what["trim"]]
-        kept_tokens = sum(len(m.tokens) for m in live if m.id <= what["trim"] and m.in_context)
+        kept_tokens = sum(len(m.tokens) for m in in_prompt(m for m in live if m.id <= what["trim"]))
         asides.set_aside(db, conversation, gone, kept_tokens, page_tokens)
         return len(gone)
     aside = asides.at(db, conversation, what["aside"])

@@ -11,7 +11,7 @@ from app.core.cuts import Cut
 from app.core.errors import UserError
 from app.core.gate import ModelGate
 from app.core.log_words import log_words
-from app.core.records import Message, MessageId
+from app.core.records import Message, MessageId, Placement
 from app.core.revision_log import revision_log
 from app.core.revisions import Revisions
 from app.core.settings import Settings
@@ -227,3 +227,57 @@ def test_what_was_done_is_in_the_log_of_the_kept_state(talk: Talk, tmp_path: Pat
     assert all(entry["milliseconds"] > 0 for entry in entries[:2])
     assert log_words({**entries[1], "milliseconds": 0.41}) == "take out  2 messages, 20 tokens, way recompute, 0.4 ms"
     assert log_words({**entries[2], "milliseconds": 5.0}) == "undo      5.0 ms"
+
+
+def test_what_is_taken_back_before_a_turn_followed_it_is_not_told_with_that(talk: Talk) -> None:
+    def noted() -> list[str]:
+        return [one.name for one in talk.store.operations.take(talk.id)]
+
+    talk.remove(0)
+    talk.revisions.undo_last(talk.id)
+    assert noted() == []
+    removed = talk.remove(0)
+    talk.revisions.bring_back_turns(talk.id, removed)
+    assert noted() == []
+    talk.revisions.bring_back(talk.revisions.trim(talk.id, talk.messages[1].id))
+    assert noted() == []
+    talk.remove(0)
+    assert noted() == ["take_out"], "a turn follows"
+    talk.revisions.undo_last(talk.id)
+    assert noted() == ["undo"]
+    talk.revisions.redo_last(talk.id)
+    talk.revisions.undo_last(talk.id)
+    talk.revisions.redo_last(talk.id)
+    assert noted() == ["redo"]
+
+
+def test_a_question_without_an_answer_leaves_no_tokens_and_changes_nothing_behind_it(
+    talk: Talk, tmp_path: Path
+) -> None:
+    head = Placement(shared_tokens=1800, head_tokens=1805)
+    mine = talk.store.create().id
+    asked = [("Stopped?", 1827, ""), ("Read?", 1831, "Yes."), ("And?", 9, "No.")]
+    for question, tokens, answer in asked:
+        where = head if tokens > 1000 else Placement(head_tokens=2)
+        talk.store.append(mine, "user", question, Tokens.prompt(range(tokens)), placement=where)
+        talk.store.append(mine, "assistant", answer, Tokens.generated(range(len(answer))), "cancelled")
+    talk.store.set_computed(mine, "t", 1845)
+    before = talk.store.messages(mine)
+    done = talk.revisions.remove_turn(mine, before[0].id)
+    assert (done.messages, done.tokens, done.behind) == (2, 0, 0)
+    entry = read_log(tmp_path, 1, "info", mine)[-1]
+    assert entry["tokens"] == 0, "the log says so too"
+    assert talk.store.messages(mine) == before[2:], "the question behind it does not take its head over"
+    assert talk.store.computed(mine)[1] == 1845
+    talk.revisions.undo_last(mine)
+    assert talk.store.messages(mine) == before, "nothing goes aside for it"
+    talk.revisions.redo_last(mine)
+    assert talk.store.messages(mine) == before[2:]
+    talk.revisions.undo_last(mine)
+    # What is answered leaves with its own tokens, whatever stands unanswered before it.
+    done = talk.revisions.trim(mine, before[3].id)
+    assert done.tokens == 9 + 3
+    talk.revisions.bring_back(done)
+    cut = talk.revisions.remove_turn(mine, before[2].id)
+    assert cut.tokens == 1831 + 4 - 1805 + 2, "all but the head, which takes the place of the next question's own"
+    assert [m.text for m in talk.store.messages(mine) if m.in_context][:2] == ["Stopped?", ""]
