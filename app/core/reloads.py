@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.core.engine_host import EngineHost
 from app.core.errors import UserError
-from app.core.settings import StoredSettings
+from app.core.settings import Settings, StoredSettings
 from app.core.turns import Turns
 from engine.messages import ConversationId, Reasoning
 
@@ -43,5 +43,13 @@ class Reloads:
         if any(running != conversation for running in self._turns.running()):
             why = "Another conversation is being answered, and the model has to be loaded again."
             raise UserError("The context cannot be changed now.", why, "Wait for that answer, or stop it.")
-        self._settings.change(lambda s: replace(s, engine=replace(s.engine, context=option.context)))
+        in_use = self._settings.current.engine.context
+
+        def larger(settings: Settings) -> Settings:
+            """What is stored stays where it is automatic, and this process was only told to have less."""
+            known = settings.engine.context
+            context = 0 if in_use and not known else max(known, option.context)
+            return replace(settings, engine=replace(settings.engine, context=context))
+
+        self._settings.change(larger)
         self._load(self._host.gate.current().handle.info.path)
