@@ -8,13 +8,20 @@ from rag.sentences import WORD
 from rag.stop_words import STOP_WORDS
 
 LEANS = re.compile(
-    r"^\s*(?:and|but|so|also|then|ok|okay|what about|how about|why|why not|how so|really|which ones?"
-    r"|what else|anything else|are you sure|for example|such as|more|go on|continue|explain)\b",
+    r"^[\s¿¡]*(?:and|but|so|also|then|ok|okay|what about|how about|why|why not|how so|really|which ones?"
+    r"|what else|anything else|are you sure|for example|such as|more|go on|continue|explain"
+    r"|und|aber|auch|dann|was ist mit|wie (?:ist|steht) es mit|warum|wieso|weshalb|wirklich|noch mehr|weiter|erkläre?"
+    r"|et|mais|donc|alors|aussi|pourquoi|qu'en est-il|quoi d'autre|vraiment|explique[rz]?"
+    r"|y|pero|entonces|también|por qué|qué más|de verdad|sigue|continúa|explica)\b",
     re.IGNORECASE,
 )
 POINTS_BACK = re.compile(
     r"\b(?:it|its|they|them|their|theirs|this|that|these|those|he|she|him|his|her|there|former|latter|same|other"
-    r"|others|one|ones|above|first|second|third|last|both)\b",
+    r"|others|one|ones|above|first|second|third|last|both"
+    # "es", "das", "la", "son" are not among them: in one of these languages they are an article or "is".
+    r"|ihn|ihm|ihre?[mnrs]?|diese[mnrs]?|jene[mnrs]?|davon|dazu|dafür|dagegen|darüber|darin|damit|dort|beide[mnrs]?"
+    r"|letztere[mnrs]?|erstere[mnrs]?|celui|celle|ceux|celles|cela|ça|cette|ces|leurs?|dernière?|ella|ellos|ellas|eso|esos"
+    r"|esas?|estos|estas?|sus?|allí|mism[oa]s?|otr[oa]s?|últim[oa]s?)\b",
     re.IGNORECASE,
 )
 FEW_WORDS = 4  # telling words; a question with more stands for itself even when it says "it"

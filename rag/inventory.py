@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rag import question_foreign as foreign
 from rag.page_names import missing_page
 from rag.scope import Chapter
 from rag.types import Document
@@ -59,7 +60,7 @@ def subjects(question: str, names: Sequence[str]) -> tuple[str, ...]:
     words = [word.casefold() for word in WORD.findall(question)]
     known = {part.casefold() for name in names for part in WORD.findall(name)}
     if not set(words) <= ASKING | FILLER | FILES | PARTS | CHAPTERS | PAGES | known or set(words) & PARTS - known:
-        return ()
+        return foreign.catalogue(question, known)
     text = " ".join(words)
     nouns = set(WORD.findall(" ".join(found["nouns"] or "contents" for found in LISTED.finditer(text))))
     asked: dict[str, object] = {"files": nouns & FILES or NAMED.search(text), "chapters": nouns & CHAPTERS}

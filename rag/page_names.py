@@ -29,6 +29,26 @@ SPELLED = re.compile(
     rf"|\bpages?\s+from\s+(?:pages?\s+)?{_NOT_ME}(?P<from>{_NUMBER})\s*{_DASH}\s*(?:pages?\s+)?(?P<to>{_SURE})",
     re.IGNORECASE,
 )
+# The same in German, French and Spanish: "auf Seite 12 bis 15", "pages 12 à 15 et 20", "de la página 12 a la 15".
+_FOREIGN = {
+    r"(?:seite(?P<plural>n)?|S\.)": (r"bis(?:\s+(?:zur\s+)?seite)?", r"(?:und|sowie)(?:\s+(?:auf\s+)?seite)?"),
+    r"page(?P<plural>s)?": (r"(?:jusqu')?(?:à|au)(?:\s+la)?(?:\s+page)?", r"et(?:\s+(?:à\s+)?(?:la\s+)?page)?"),
+    r"página(?P<plural>s)?": (r"(?:al?|hasta)(?:\s+la)?(?:\s+página)?", r"[ye](?:\s+(?:en\s+)?(?:la\s+)?página)?"),
+}
+_WHOLE = (
+    r"\d+\b(?!\.\d|,\d|\s*[%€$°]|\s+(?:tage|euro|jahr|mal|prozent|jours|ans|fois|pour cent|días|años|veces|por ciento))"
+)
+
+
+def _foreign(page: str, to: str, also: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """All that is named, and what stands for a dash or an "and" in it."""
+    between = rf"(?:\s*[-–]\s*|\s+{to}\s+|\s+{also}\s+|(?(plural)\s*,\s*|(?!)))"
+    named = rf"\b{page}\s*(?P<pages>\d+\b(?!\.\d)(?:{between}{_WHOLE})*)"
+    parts = [re.compile(part, re.IGNORECASE) for part in (named, rf"\s+{to}\s+", rf"\s+{also}\s+|\s*,\s*")]
+    return parts[0], parts[1], parts[2]
+
+
+_FOREIGN_PAGES = tuple(_foreign(page, to, also) for page, (to, also) in _FOREIGN.items())
 YEAR = re.compile(r"1[5-9]\d\d|20\d\d")  # "the pages from 1990 to 1995"
 SPAN = re.compile(
     rf"\b(?P<first>[ivxlcdm]+|\d+)\b(?:\s*{_DASH}\s*(?:pages?\s+)?(?P<last>[ivxlcdm]+|\d+)\b)?", re.IGNORECASE
@@ -65,7 +85,20 @@ def _named(question: str, labels: Sequence[str]) -> list[str]:
         behind = re.match(r"pages?\s+(?:from|between)\s+(?!page)", match[0], re.IGNORECASE)
         return "" if behind and are_years else f"pages {low}–{high}"
 
-    return [match[0] for match in PAGES.finditer(SPELLED.sub(dashed, question))]
+    return [match[0] for match in PAGES.finditer(SPELLED.sub(dashed, _in_english(question)))]
+
+
+def _in_english(question: str) -> str:
+    """Pages that are named in German, French or Spanish, as they would be in English; for "page 12" it is the same."""
+    for pages, to, also in _FOREIGN_PAGES:
+        question = pages.sub(lambda match, to=to, also=also: _translated(match, to, also), question)  # type: ignore[misc]
+    return question
+
+
+def _translated(match: re.Match[str], to: re.Pattern[str], also: re.Pattern[str]) -> str:
+    named = also.sub(" and ", to.sub("–", match["pages"]))
+    is_english = match[0].casefold().startswith("page") and not re.search(r"[^\W\d]", match["pages"])
+    return match[0] if is_english else f"{'page' if named.isdigit() else 'pages'} {named}"
 
 
 def _joined(ranges: Sequence[range]) -> list[range]:

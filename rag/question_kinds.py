@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from rag import question_foreign as foreign
 from rag.question_lists import wants_count, wants_list
 from rag.question_sides import compared, compares_all
 from rag.question_words import DOCUMENT, NAMED_DOCUMENT, PARTS, clauses
@@ -70,7 +71,7 @@ def question_kind(question: str) -> QuestionKind:
         return "list"
     if compares_all(question):
         return "compare_all"
-    return "summary" if any(SUMMARY.search(clause) for clause in clauses(question)) else "normal"
+    return "summary" if any(SUMMARY.search(c) or foreign.summarises(c) for c in clauses(question)) else "normal"
 
 
 def wants_whole(question: str) -> bool:
@@ -81,4 +82,4 @@ def wants_whole(question: str) -> bool:
 def wants_summary(question: str) -> bool:
     """It asks what a document says, about nothing in particular: every part of it has an answer."""
     words = {word.casefold() for word in re.findall(r"[^\W\d]+", FILE_NAME.sub("document", question))}
-    return question_kind(question) == "summary" and words <= NO_TOPIC_WORDS
+    return question_kind(question) == "summary" and words <= NO_TOPIC_WORDS | foreign.NO_TOPIC_WORDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rag import question_foreign as foreign
 from rag.question_words import DOCUMENT, TELLER, clauses, only_clause, plural
 
 _ALL = r"(?:of\s+)?(?:all|every|each|any and all)\b(?!\s+of\s+(?:it|this|that)\b)"
@@ -96,18 +97,21 @@ def wants_list(question: str) -> bool:
 def _lists(clause: str) -> bool:
     if (asked := REQUEST.search(clause)) is not None:
         return asked["plural"] is None or plural(asked["plural"])
-    return any((found := which.search(clause)) is not None and plural(found["things"]) for which in WHICH)
+    return foreign.lists(clause) or any(
+        (found := which.search(clause)) is not None and plural(found["things"]) for which in WHICH
+    )
 
 
 def wants_count(question: str) -> bool:
     """It asks how many there are of what a text tells one by one, or how often it speaks of something."""
-    return any(_as_list(clause) or OCCURRENCES.search(clause) for clause in clauses(question))
+    return any(_as_list(clause) or OCCURRENCES.search(clause) or foreign.counts(clause) for clause in clauses(question))
 
 
 def counted(question: str) -> str:
     """What it has counted, asked for as a list; "" for others, and where the number may stand in the text ("how many
     days may a guest stay", "how many seats are there in the hall")."""
-    return _as_list(only_clause(question))
+    clause = only_clause(question)
+    return _as_list(clause) or foreign.counted(clause)
 
 
 def _as_list(clause: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rag import question_foreign as foreign
 from rag.question_words import NAMED_DOCUMENT, clauses, only_clause
 
 _ASKS = (
@@ -64,13 +65,15 @@ def compared(question: str) -> tuple[str, str] | None:
 
 def compares_all(question: str) -> bool:
     """It is a comparison of documents, their parts, or of more than two topics."""
-    return any(TOGETHER.search(clause) and not _sides(clause) for clause in clauses(question))
+    return any(
+        (TOGETHER.search(clause) or foreign.compares(clause)) and not _sides(clause) for clause in clauses(question)
+    )
 
 
 def _sides(clause: str) -> tuple[str, str] | None:
     match = next((found for sides in SIDES if (found := sides.search(clause))), None)
     if match is None:
-        return None
+        return foreign.sides(clause)
     one, other = (re.sub(r"^(?:the|an?)\s+", "", side.strip(), flags=re.I) for side in match.group("one", "other"))
     if any(words.search(side) for words in (NO_TOPIC, NO_SIDE) for side in (one, other)):
         return None

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 
 from rag.types import Outline
 
-CHAPTER = re.compile(
-    r"\b(?P<kind>(?i:chapter|section|appendix|part))\s+(?P<name>\d+(?:\.\d+)*|[A-Z](?:\.\d+)*\b|[IVX]+\b)"
-)
+_CHAPTERS = ("chapter", "kapitel", "chapitre", "capítulo")
+_SECTIONS = ("section", "abschnitt", "sección")
+_APPENDICES = ("appendix", "anhang", "annexe", "anexo", "apéndice")
+_PARTS = ("part", "teil", "partie", "parte")
+_KINDS = "|".join((*_CHAPTERS, *_SECTIONS, *_APPENDICES, *_PARTS))
+CHAPTER = re.compile(rf"\b(?P<kind>(?i:{_KINDS}))\s+(?P<name>\d+(?:\.\d+)*|[A-Z](?:\.\d+)*\b|[IVX]+\b)")
 NUMBERED = re.compile(  # "3.1 Tools", "Chapter 3: Tools", "A. Tables"; not "64-bit systems"
-    r"^(?:(?P<kind>chapter|section|appendix|part)\s+)?(?P<number>(?:\d+|[A-Z])(?:\.\d+)*)"
+    rf"^(?:(?P<kind>{_KINDS})\s+)?(?P<number>(?:\d+|[A-Z])(?:\.\d+)*)"
     r"(?:[.:)]|(?=[\s,–—]|-\s|$))",
     re.IGNORECASE,
 )
-BEFORE_TITLE = re.compile(r"(?:(?:\d+|[ivxlc]+|[a-z]|chapter|section|appendix|part) ){0,6}")  # at a page's top
+BEFORE_TITLE = re.compile(rf"(?:(?:\d+|[ivxlc]+|[a-z]|{_KINDS}) ){{0,6}}")  # at a page's top
 LEAST_TITLE = 6  # letters; a shorter title is a word that a question has anyway
 
 
@@ -93,7 +96,7 @@ def _is_numbering(numbered: Sequence[tuple[str, str]]) -> bool:
 
 def _is_appendix(title: str) -> bool:
     match = NUMBERED.match(title)
-    return match is not None and (match["kind"] or "").casefold() == "appendix"
+    return match is not None and (match["kind"] or "").casefold() in _APPENDICES
 
 
 def _own_number(title: str) -> str:
@@ -111,7 +114,7 @@ def named_chapter(question: str, chapters: Sequence[Chapter]) -> Chapter | None:
     longest wins."""
     match = CHAPTER.search(question)
     if match:
-        wanted = _arabic(match["name"]) if match["kind"].casefold() in ("chapter", "part") else match["name"]
+        wanted = _arabic(match["name"]) if match["kind"].casefold() in (*_CHAPTERS, *_PARTS) else match["name"]
         for chapter in chapters:
             if chapter.number in (match["name"].upper(), wanted):
                 return chapter
@@ -121,7 +124,7 @@ def named_chapter(question: str, chapters: Sequence[Chapter]) -> Chapter | None:
 
 
 def _speaks_of_part(question: str) -> bool:
-    return re.search(r"\b(chapter|section|part|appendix)\b", question, re.IGNORECASE) is not None
+    return re.search(rf"\b(?:{_KINDS})\b", question, re.IGNORECASE) is not None
 
 
 def _title(chapter: Chapter) -> str:
