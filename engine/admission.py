@@ -72,7 +72,7 @@ class Admission:
             turn.sequence = self._cache.sequence(match)
             self._came_back(turn, "")
         else:
-            turn.restore = restore or self._cache.begin_restore(match)
+            turn.restore = restore or self._cache.begin_restore(match, 0, turn.request.conversation)
 
     def poll(self, turn: Turn, alone: bool) -> None:
         """Lets a turn compute once its restore is through; one that is alone while it is still being checked."""
@@ -116,7 +116,8 @@ class Admission:
         if match.tokens <= turn.kv.num_tokens:
             return False
         with suppress(KvMemoryFull):
-            turn.restore, turn.match = self._cache.begin_restore(match), match
+            turn.restore = self._cache.begin_restore(match, 0, turn.request.conversation)
+            turn.match = match
             turn.phase, turn.failed = Phase.RESTORING, failed
             self._early = [other for other in self._early if other is not turn]
         return turn.restore is not None

@@ -34,7 +34,8 @@ class BothWays:
         waited = match.in_memory(FASTER)
         pages, rest = divmod(waited.tokens + front, size)
         if front < match.disk_tokens and not rest and not self._cache.layout.lookback:
-            turn.behind, turn.meets = self._cache.begin_restore(match, pages), waited.tokens + front
+            turn.behind = self._cache.begin_restore(match, pages, turn.request.conversation)
+            turn.meets = waited.tokens + front
         return waited
 
     def meet(self, turn: Turn, behind: Restore) -> None:
@@ -56,7 +57,7 @@ class BothWays:
         if match.tokens <= turn.kv.num_tokens or turn.removing:
             return False
         with suppress(KvMemoryFull):  # step by step there may be room, as others end
-            turn.behind = self._cache.begin_restore(match, len(turn.kv.pages))
+            turn.behind = self._cache.begin_restore(match, len(turn.kv.pages), turn.request.conversation)
             turn.meets, turn.failed = turn.kv.num_tokens, ""
             self._cache.claims.release(turn.request.turn)
         return turn.behind is not None
@@ -71,7 +72,7 @@ class BothWays:
         found = self._cache.matcher.beyond(turn.kv.pages, turn.prompt, turn.request.shifts)
         if found and (failed or self._worth_reading(*found)):
             with suppress(KvMemoryFull):
-                turn.behind = self._cache.begin_restore(*found)
+                turn.behind = self._cache.begin_restore(*found, turn.request.conversation)
                 turn.meets, turn.failed = found[1] * turn.match.page_tokens, failed
 
     def _worth_reading(self, match: PrefixMatch, first: int) -> bool:

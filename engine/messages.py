@@ -577,11 +577,13 @@ class EngineStats:
 
 @dataclass(frozen=True)
 class EngineNotice:
-    """Something the reader should know (a damaged page, a full disk); never a failure of a turn."""
+    """Something the reader should know (a damaged page, a full disk); never a failure of a turn. `conversation`: whose
+    state it is about; "": of none in particular."""
 
     what: str
     why: str
     next: str
+    conversation: str = ""
 
 
 Command = (

@@ -29,11 +29,11 @@ class Prefetch:
     def busy(self) -> bool:
         return self._restore is not None
 
-    def begin(self, match: PrefixMatch) -> None:
+    def begin(self, match: PrefixMatch, conversation: str = "") -> None:
         if self._restore is not None or not match.disk_tokens:
             return
         with contextlib.suppress(EngineError):  # no room now: the question itself will make some
-            self._restore, self._match = self._cache.begin_restore(match), match
+            self._restore, self._match = self._cache.begin_restore(match, 0, conversation), match
 
     def poll(self) -> None:
         """What has been read is there for whoever asks."""

@@ -159,7 +159,7 @@ class Service:
 
     def _tell(self, running: Running) -> None:
         for notice in running.cache.notices():
-            self._emit(EngineNotice(notice.what, notice.why, notice.next))
+            self._emit(EngineNotice(notice.what, notice.why, notice.next, notice.conversation))
 
     # --- commands -----------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class Service:
         """The conversation's turns go first; what of it lies on disk is read before a question comes."""
         running.scheduler.focus = command.conversation
         if not running.scheduler.has_turn_of(command.conversation):  # that brings back what it needs
-            running.prefetch.begin(running.cache.match(command.tokens, command.shifts))
+            running.prefetch.begin(running.cache.match(command.tokens, command.shifts), command.conversation)
 
     # --- loading ------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from engine.collector import collector_at_rest
 from engine.kv import adopt
 from engine.kv.claims import Claims
 from engine.kv.conversations import Conversations, Own
-from engine.kv.disk import DiskRecord, DiskTier, Head, Notice
+from engine.kv.disk import DiskRecord, DiskTier, Head
 from engine.kv.forking import fork_state
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Key, arrays, page_key, root_key
@@ -21,6 +21,7 @@ from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog
 from engine.kv.losses import Losses
 from engine.kv.match import Matcher
+from engine.kv.notices import Notice
 from engine.kv.pool import PageBuffer, PagePool
 from engine.kv.prefix import PrefixMatch, leading_nodes, resident
 from engine.kv.remapping import WORTH_BYTES, Remapping
@@ -123,11 +124,11 @@ class KvCache:
         self.tree.touch(*sequence.pages)
         return sequence
 
-    def begin_restore(self, match: PrefixMatch, front: int = 0) -> Restore:
-        """Starts reading, behind `front` pages. KvMemoryFull: they do not fit the budget; nothing changed."""
+    def begin_restore(self, match: PrefixMatch, front: int = 0, conversation: str = "") -> Restore:
+        """Starts reading, behind `front` pages, for a conversation. KvMemoryFull: they do not fit; nothing changed."""
         if self.disk and match.disk_tokens:
             self.disk.touch((match.partial.source if match.partial else match.pages[-1]).key)
-        return Restore(self, match, front)
+        return Restore(self, match, front, conversation)
 
     def next_key(self, sequence: Sequence, tokens: Tokens) -> Key | None:
         """Key of the page the sequence computes next on its way through `tokens`; None if they do not fill it."""
@@ -213,7 +214,7 @@ class KvCache:
 
     def notices(self) -> list[Notice]:
         """What the reader should know since the last call."""
-        found = self.losses.notices() + (self.disk.notices() if self.disk else [])
+        found = self.losses.notices(self.disk.notices() if self.disk else [], settled=not self.shedding.restores)
         for notice in found:
             self.log.add("warn", "notice", what=notice.what, why=notice.why, next=notice.next)
         return found

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.kv.keys import Ids, Key, Roles
+from engine.kv.notices import Notice, Stretch
 from engine.kv.value import Costs
 
 
@@ -48,6 +49,10 @@ class DiskRecord(NamedTuple):
     def place(self) -> Location:
         """Of its first record."""
         return self.parts[0] or next(part for part in self.parts if part)
+
+    @property
+    def stretch(self) -> Stretch:
+        return self.start, self.start + self.tokens
 
     @property
     def bytes(self) -> int:
@@ -150,18 +155,6 @@ class Head:
 
     def renamed(self, conversation: str) -> Head:
         return replace(self, conversation=conversation)
-
-
-NOT_SAVED = "Conversations are not being saved to disk at the moment."
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Something the reader should know; never a failure of a turn."""
-
-    what: str
-    why: str
-    next: str
 
 
 class ReadTicket(Protocol):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.kv.disk import NOT_SAVED
+from engine.kv.notices import NOT_SAVED
 
 LogLevel = Literal["off", "warn", "info", "debug"]
 LEVELS: tuple[LogLevel, ...] = ("off", "warn", "info", "debug")

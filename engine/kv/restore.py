@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from engine.kv.disk import DiskRecord, ReadRequest, ReadTicket
 from engine.kv.keys import Ids, Roles
+from engine.kv.losses import LOST
 from engine.kv.prefix import PartialSource, PrefixMatch, Source, leading_nodes, resident
 from engine.kv.sequence import Sequence
 from engine.kv.tree import Node
@@ -26,10 +27,10 @@ class Restore:
     `failed`: why the sequence came out shorter than the match, "" if it did not.
     """
 
-    def __init__(self, cache: KvCache, match: PrefixMatch, front: int = 0) -> None:
-        """`front`: so many leading pages are left out; then `extend` takes it."""
+    def __init__(self, cache: KvCache, match: PrefixMatch, front: int = 0, conversation: str = "") -> None:
+        """`front`: so many leading pages are left out; then `extend` takes it. `conversation`: whose it is, if any."""
         self._cache = cache
-        self._match = match
+        self._match, self._conversation = match, conversation
         self.failed = ""
         self._begun: Sequence | None = None
         self._fresh: dict[int, int] = {}  # id of a node that is not in the tree yet -> its request
@@ -51,6 +52,7 @@ class Restore:
         except Exception:
             self._unhold()
             raise
+        self._on_disk = on_disk
         self._order = {id(record): index for index, record in enumerate(on_disk)}
         self._ticket = self._start(first)
 
@@ -144,9 +146,16 @@ class Restore:
             self._swap_in(sequence)
         self._finish(sequence)
         sequence.bytes_read = self.bytes_read
+        self._tell_losses()
         self.free()
         self._unhold()
         return sequence.num_tokens == before
+
+    def _tell_losses(self) -> None:
+        outcomes = [self._ticket.outcome(number) if self._ticket else "" for number in range(len(self._on_disk))]
+        lost = [record.stretch for record, why in zip(self._on_disk, outcomes, strict=True) if why in LOST]
+        if lost and self._conversation:
+            self._cache.losses.met(self._conversation, lost)
 
     def stays(self) -> bool:
         """Everything is checked and sound, and nobody else was faster: `confirm` moves nothing of what was begun."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from engine.kv.disk import DiskRecord, Notice
+from engine.kv.disk import DiskRecord
+from engine.kv.notices import Notice, joined
 
 _WHAT, _GONE = "A part of a saved conversation could not be used.", "Their file is gone."
 _NEXT = "It is computed again from the stored text; nothing else is lost."
@@ -18,7 +19,8 @@ def files_gone(tokens: int) -> Notice:
 
 def loss_told(records: Sequence[DiskRecord], reason: str) -> tuple[dict[str, Any], Notice]:
     """The fields of the operation log, and the notice to the reader."""
-    first, last = min(r.start for r in records), max(r.start + r.tokens for r in records) - 1
-    told = {"start": first, "tokens": last + 1 - first, "bytes": sum(r.bytes for r in records), "reason": reason}
+    lost = joined(record.stretch for record in records)
+    told: dict[str, Any] = {"start": lost[0][0], "tokens": sum(stop - start for start, stop in lost), "reason": reason}
     why = "A checksum or the tokens do not agree." if reason == "damaged" else _GONE
-    return told, Notice(_WHAT, f"Tokens {first:,} to {last:,}: {why}", _NEXT)
+    told["bytes"] = sum(record.bytes for record in records)
+    return told, Notice(_WHAT, why, _NEXT, tuple(record.stretch for record in records))

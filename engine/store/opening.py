@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.kv.disk import Notice
 from engine.kv.log import KvLog
+from engine.kv.notices import Notice
 from engine.store.index import Index
 from engine.store.locks import maintenance, private_folder
 from engine.store.recovery import Recovered, is_damage, repair

@@ -9,7 +9,8 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from engine.kv.disk import Head, Notice
+from engine.kv.disk import Head
+from engine.kv.notices import Notice
 from engine.store.locks import private_file
 from engine.store.rows import put_head, transaction
 

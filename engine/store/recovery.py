@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.kv.disk import Head, Notice
+from engine.kv.disk import Head
 from engine.kv.keys import Key
 from engine.kv.log import KvLog
+from engine.kv.notices import Notice
 from engine.store.locks import is_locked
 from engine.store.loss import files_gone
 from engine.store.pins import take_pins

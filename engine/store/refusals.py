@@ -9,7 +9,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from engine.kv.disk import NOT_SAVED, Gone, Notice
+from engine.kv.disk import Gone
+from engine.kv.notices import NOT_SAVED, Notice
 from engine.store.index import Index
 from engine.store.rows import refusal_name, transaction
 

@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.kv.disk import DiskRecord, Gone, Handed, Head, Notice, ReadRequest, StateRecord, StateRequest, WriteRequest
+from engine.kv.disk import DiskRecord, Gone, Handed, Head, ReadRequest, StateRecord, StateRequest, WriteRequest
 from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog, LogLevel
+from engine.kv.notices import Notice
 from engine.kv.value import Costs
 from engine.store.budget import DiskStat, segment_bytes
 from engine.store.claims import ClaimFile
@@ -73,8 +74,7 @@ class KvStore:
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, self._packer, self._make_room, self._met)
         self._ways = Ways.load(self.folder / FILE)
         self._reader = Reader(self._segments, self._packer, self._find_again, self._quarantine, self._saw)
-        for notice in self.recovered.notices():
-            self._writer.notify(notice)
+        self._writer.notify(*self.recovered.notices())
         try:
             self._safely(lambda: self._room.check(self._index), None)
         except OverBudget as error:
@@ -242,10 +242,10 @@ class KvStore:
 
     def _quarantine(self, records: list[DiskRecord], reason: str) -> None:
         """On a reading thread: the records count as absent from now on; their bytes stay until they are collected."""
+        told, notice = loss_told(records, reason)
         for key in (keys := [record.key for record in records]):
             self._index.hide(key, reason)
         self._writer.submit(Job(task=lambda: self._index.remove(keys, reason)))
-        told, notice = loss_told(records, reason)
         self._writer.submit(Job(task=lambda: self._note("warn", "quarantine", told)))
         self._writer.notify(notice)
 
@@ -283,9 +283,8 @@ class KvStore:
             before, self._index = self._index, index
             self._writer.publish_to(index)  # first of all: the place counts as found again by now
             before.close()
-        told = [REMOVED] * removed + recovered.notices(not removed)
-        for notice in told + bring_back_pins(index.maintain, self.folder, pins):
-            self._writer.notify(notice)
+        told = [REMOVED] * removed + recovered.notices(not removed) + bring_back_pins(index.maintain, self.folder, pins)
+        self._writer.notify(*told)
         reason = "the folder was removed" if removed else "its file was replaced"
         self._note("warn", "reopen", {"records": recovered.records, "reason": reason})
 

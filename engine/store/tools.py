@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from engine.errors import StoreError
-from engine.kv.disk import Gone, Notice
+from engine.kv.disk import Gone
 from engine.kv.keys import Key
 from engine.kv.log import KvLog, LogLevel
+from engine.kv.notices import Notice
 from engine.store.account import StoreStat, account
 from engine.store.budget import Collected, collect, live_bytes
 from engine.store.checking import Damage, Users, VerifyReport, why_unusable

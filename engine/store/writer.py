@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from engine.kv.disk import Handed, Notice
+from engine.kv.disk import Handed
 from engine.kv.keys import Key
+from engine.kv.notices import Notice
 from engine.store.index import Index
 from engine.store.jobs import Job, JobQueue, Unpublished
 from engine.store.packing import Packer
@@ -89,8 +90,8 @@ class Writer:
         segment = self._segment
         return segment is not None and not segment.path.exists()
 
-    def notify(self, notice: Notice) -> None:
-        self._notices.append(notice)
+    def notify(self, *notices: Notice) -> None:
+        self._notices.extend(notices)
 
     def notices(self) -> list[Notice]:
         return [self._notices.popleft() for _ in range(len(self._notices))]

@@ -9,7 +9,16 @@ import pytest
 from engine.background import DocumentReader
 from engine.document_job import Job
 from engine.kv.sequence import Sequence
-from engine.messages import ConversationId, DocumentProgress, DocumentRead, Focus, PrefillDocument, Tokens, TurnFinished
+from engine.messages import (
+    ConversationId,
+    DocumentProgress,
+    DocumentRead,
+    EngineNotice,
+    Focus,
+    PrefillDocument,
+    Tokens,
+    TurnFinished,
+)
 from engine.runner import RowRun
 from engine.store.segment import Found, scan
 from engine.store.tools import StoreTools
@@ -47,6 +56,30 @@ def kept(model: Path, folder: Path, tokens: Tokens) -> tuple[Tokens, TurnFinishe
 def read_by_then(driver: Driver) -> bool:
     running = driver.client._service.running
     return running is not None and not running.prefetch.busy and running.cache.pool.used_bytes > 0
+
+
+@pytest.mark.parametrize("focused", [False, True])
+def test_one_notice_tells_what_is_really_computed_again_and_of_which_conversation(
+    model: Path,  # noqa: F811
+    tmp_path: Path,
+    focused: bool,
+) -> None:
+    longer, cold, size = kept(model, tmp_path, prompt(LENGTH))
+    damage(tmp_path, size, 4 * size, 7 * size)
+    with Driver(model, tmp_path) as driver:
+        if focused:
+            driver.client.send(Focus(ConversationId("c"), longer))
+        done = driver.run("2", "c", longer, history=len(longer) - 10)
+        driver.state("c", longer)
+        notices = [event for event in driver.events if isinstance(event, EngineNotice)]
+    assert done.generated == cold.generated
+    (notice,) = notices
+    assert notice.conversation == "c"
+    lost = [(page * size, (page + 1) * size) for page in (1, 4, 7)]
+    words = ", ".join(f"{start:,} to {stop - 1:,}" for start, stop in lost)
+    assert notice.why == f"Tokens {words} ({3 * size:,} in all): A checksum or the tokens do not agree."
+    if not focused:  # else it is found in memory or not there at all
+        assert [gap for gap in done.gaps if gap[1] <= lost[-1][1]] == lost, "that is what was computed again"
 
 
 def test_damage_met_while_the_reader_looks_at_the_conversation(model: Path, tmp_path: Path) -> None:  # noqa: F811

@@ -13,8 +13,8 @@ from app.core.cuts import Cut
 from app.core.paths import Paths
 from app.core.settings import Settings, save_settings
 from assets import sample_pdf
-from engine.kv.disk import NOT_SAVED
 from engine.kv.log import KvLog
+from engine.kv.notices import NOT_SAVED
 from engine.messages import EngineSettings, Tokens
 from tests.engine.store.opened import Opened, tokens_of
 from tests.rag import pdf_files

@@ -13,7 +13,7 @@ from app.cli.notices import of_command
 from app.cli.session import open_session
 from app.core.errors import UserError
 from app.core.paths import Paths
-from engine.kv.disk import Notice
+from engine.kv.notices import Notice
 from engine.store.refusals import OverBudget, Refusals
 
 

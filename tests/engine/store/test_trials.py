@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.kv.disk import NOT_SAVED
+from engine.kv.notices import NOT_SAVED
 from engine.messages import Tokens
 from engine.store.tools import StoreTools
 from tests.engine.kv.small import append, check_rows
