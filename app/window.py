@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QDesktopServices
-from PySide6.QtWidgets import QApplication, QMainWindow, QMenu, QSplitter, QTabWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QMainWindow, QSplitter, QTabWidget, QVBoxLayout, QWidget
 
 from app.cache_panel.panel import CachePanel
+from app.chat.chips import ChipFace, chip_faces
 from app.chat.controller import ChatController
 from app.chat.conversations.panel import ConversationsPanel
 from app.chat.panel import ChatPanel
@@ -17,6 +20,7 @@ from app.core.records import Conversation, Message, StoredCitation
 from app.frame.dialogs import Dialogs
 from app.frame.elsewhere import Elsewhere
 from app.frame.menus import add_shortcuts, menu_button
+from app.frame.reading import Reading
 from app.frame.scopes import ScopeChooser
 from app.frame.state import WindowState, blob_of, text_of
 from app.frame.status import StatusBar
@@ -48,7 +52,7 @@ class Window(QMainWindow):
         self.conversations = ConversationsPanel(services)
         self.library = LibraryPanel(services)
         self.chat = ChatPanel(services)
-        self.controller = ChatController(services, self.chat, self.library.rows.names)
+        self.controller = ChatController(services, self.chat, self._chips)
         self.reader = ReaderPanel(services)
         self.search = SearchPanel(services)
         self.cache = CachePanel(services)
@@ -57,6 +61,7 @@ class Window(QMainWindow):
         self.dialogs = Dialogs(services, self)
         self.scopes = ScopeChooser(services, self)
         self.elsewhere = Elsewhere(services, self)
+        self.reading = Reading(self, state.read)
         self.tabs = QTabWidget()
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._sidebar = QSplitter(Qt.Orientation.Vertical)
@@ -96,6 +101,7 @@ class Window(QMainWindow):
         else:
             self.new_conversation()
         if self._state.document is not None:
+            self.reading.stay(wanted)
             self.reader.open(self._state.document, Place(self._state.page, self._state.fraction))
         self._restored = True
 
@@ -139,15 +145,8 @@ class Window(QMainWindow):
         self.timing.show_conversation(conversation, messages)
         self.search.put(self.controller.conversation)
         self.search.show_conversation(conversation, messages)
-        self._read_its_document()
+        self.reading.follow()
         self.moved.emit()
-
-    def _read_its_document(self) -> None:
-        """The reader never stays at a document of another conversation while this one has its own."""
-        shown, reading = self.controller.conversation, self.reader.wanted()
-        own = shown.document_ids if shown is not None else ()
-        if own and reading is not None and reading not in own:
-            self.reader.open(own[-1])
 
     def turn_started(self, event: events.TurnStarted) -> None:
         self.timing.add_question(event.user_message)
@@ -215,6 +214,7 @@ class Window(QMainWindow):
             fraction=visit.place.fraction if visit is not None else 0.0,
             zoom=0.0 if self.reader.view.fits_width else self.reader.view.zoom,
             outline=self.reader.toolbar.outline.isChecked(),
+            read=self.reading.state(),
         )
 
     def changeEvent(self, event: QEvent) -> None:
@@ -264,28 +264,21 @@ class Window(QMainWindow):
         self._drop = DropTarget(self.services.theme, self)
         self._drop.dropped.connect(self.library.importing.add)
 
+    def _chips(self, documents: Sequence[int]) -> tuple[ChipFace, ...]:
+        return chip_faces(documents, self.library.rows.names(), self.library.rows.trashed())
+
     def search_in_document(self) -> None:
         self.tabs.setCurrentIndex(READER)
         self.reader.search_in_document()
 
     def conversation_chosen(self, conversation: Conversation) -> None:
+        self.reading.leave()
         self.library.importing.set_conversation(conversation.id)
         self.controller.open(conversation)
 
     def ask_about(self, document: object) -> None:
         self.controller.changing.attach(document.id)
         self.chat.composer.editor.setFocus()
-
-    def show_attach_menu(self, source: QToolButton) -> None:
-        menu = QMenu(self)
-        shown = self.controller.conversation
-        attached = shown.document_ids if shown is not None else ()
-        for document in self.library.rows.documents()[:40]:
-            if document.id not in attached:
-                menu.addAction(document.name, lambda id=document.id: self.controller.changing.attach(id))
-        menu.addSeparator()
-        menu.addAction("Add PDFs…", self.library.importing.choose_files)
-        menu.exec(source.mapToGlobal(source.rect().bottomLeft()))
 
     def _restore_frame(self) -> None:
         self.resize(1280, 800)

@@ -22,6 +22,10 @@ class Contents:
         """In the order they were added."""
         return self._documents("1" if include_trashed else "trashed IS NULL")
 
+    def changes(self) -> int:
+        """A number that is another one after this or another process has changed the library. Takes microseconds."""
+        return self._shelf.db.changes()
+
     def document(self, document_id: DocumentId) -> Document:
         """Errors: DocumentError of kind "unknown_document"."""
         found = self._documents("id = ?2", document_id)

@@ -15,7 +15,7 @@ from rag.collections import Collections
 from rag.errors import IntakeCancelled
 from rag.index import records
 from rag.index.database import Database, private_folder
-from rag.index.locks import exclusive
+from rag.index.locks import exclusive, is_held
 from rag.index.vectors import VectorFiles
 from rag.ingest import Job, Shelf
 from rag.pdf import inspect
@@ -223,6 +223,10 @@ class Library(Collections):
         if not found:
             raise records.unknown(text)
         return found[-1]
+
+    def is_being_read(self, document: Document) -> bool:
+        """Whether this or another process takes it in at this moment."""
+        return is_held(self._lock(document.sha256))
 
     def trash(self, document_id: DocumentId) -> None:
         """Takes the document out of search; `restore` brings it back as it was."""

@@ -5,11 +5,12 @@ What the reader sets for a conversation is in `changing`, what changes its histo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.changing import Changing
+from app.chat.chips import ChipFace
 from app.chat.draft import Draft, not_yet
 from app.chat.overflow import PASSAGES
 from app.chat.panel import ChatPanel
@@ -23,7 +24,7 @@ from app.core.records import Conversation
 from app.services import Services
 from engine.messages import ConversationId, TurnId
 
-Names = Callable[[], dict[int, str]]
+Faces = Callable[[Sequence[int]], Sequence[ChipFace]]
 
 
 class ChatController(QObject):
@@ -39,12 +40,12 @@ class ChatController(QObject):
     turn_ended = Signal(str)
     moved = Signal(object)
 
-    def __init__(self, services: Services, panel: ChatPanel, names: Names) -> None:
+    def __init__(self, services: Services, panel: ChatPanel, faces: Faces) -> None:
         super().__init__(panel)
         self._services = services
         self._workspace = services.workspace
         self._panel = panel
-        self._names = names
+        self._faces = faces
         self._draft = Draft(services, panel.composer)
         self.screen = Screen(panel)
         self.live = self.screen.live
@@ -107,9 +108,7 @@ class ChatController(QObject):
 
     def _show_header(self) -> None:
         if self.conversation is not None:
-            names = self._names()
-            documents = [(id, names.get(id, "removed document")) for id in self.conversation.document_ids]
-            self._panel.show_conversation(self.conversation, documents)
+            self._panel.show_conversation(self.conversation, self._faces(self.conversation.document_ids))
 
     # --- turns ------------------------------------------------------------------------------------
     def send(self, text: str, way: str | None = None) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
+from app.chat.chips import Chip, ChipFace
 from app.chat.scope import ScopeChip
 from app.chat.words import shown_title
 from app.core.lookups import Scope
@@ -25,34 +26,6 @@ _MODES: tuple[tuple[Mode, str, str], ...] = (
     ("passages", "Passages", "Find passages for each question"),
     ("survey", "Survey", "Read everything part by part for each question, with notes; takes its time"),
 )
-
-
-class Chip(QWidget):
-    """A document of the conversation. Signals: opened, removed (argument: document id)."""
-
-    opened = Signal(int)
-    removed = Signal(int)
-
-    def __init__(self, theme: Theme, document: int, name: str) -> None:
-        super().__init__()
-        self.setObjectName("chip")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setMaximumWidth(230)
-        open_button = QToolButton(icon=theme.icon("document"), iconSize=QSize(14, 14), toolTip=f"Open {name}")
-        open_button.setAccessibleName(f"Open {name}")
-        open_button.clicked.connect(lambda: self.opened.emit(document))
-        text = ElidedLabel(name, Qt.TextElideMode.ElideMiddle)
-        text.setToolTip(name)
-        remove = QToolButton(icon=theme.icon("close"), iconSize=QSize(12, 12))
-        remove.setToolTip("Later questions do not look into it")
-        remove.setAccessibleName(f"Remove {name} from this conversation")
-        remove.clicked.connect(lambda: self.removed.emit(document))
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(7, 2, 5, 2)
-        layout.setSpacing(4)
-        for part in (open_button, text, remove):
-            layout.addWidget(part)
-        self.setFixedHeight(24)
 
 
 class ModeSwitch(QWidget):
@@ -132,7 +105,7 @@ class Header(QWidget):
         self.setObjectName("header")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._theme = theme
-        self._shown: tuple[tuple[int, str], ...] | None = None
+        self._shown: tuple[ChipFace, ...] | None = None
         self._scope: Scope | None = None
         self._title = ElidedLabel()
         self._title.setProperty("role", "title")
@@ -175,8 +148,8 @@ class Header(QWidget):
         _stack(self._top, self.width() < needed)
         _stack(self._switches, self.width() < NARROW - REASONING_WIDTH)
 
-    def show_conversation(self, conversation: Conversation, documents: Sequence[tuple[int, str]]) -> None:
-        """`documents`: id and name, in the order of attaching."""
+    def show_conversation(self, conversation: Conversation, documents: Sequence[ChipFace]) -> None:
+        """`documents`: in the order of attaching."""
         self._title.setText(shown_title(conversation.title))
         self._title.setToolTip(self._title.text())
         self.modes.show_mode(conversation.mode)
@@ -186,8 +159,8 @@ class Header(QWidget):
 
     def _fill(self) -> None:
         self._flow.clear()
-        for document, name in self._shown or ():
-            chip = Chip(self._theme, document, name)
+        for face in self._shown or ():
+            chip = Chip(self._theme, face)
             chip.opened.connect(self.opened)
             chip.removed.connect(self.removed)
             self._flow.addWidget(chip)

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
+from app.chat.chips import ChipFace
 from app.chat.composer import Composer
 from app.chat.header import Header
 from app.chat.overflow import OverflowCard
@@ -49,9 +50,7 @@ class ChatPanel(QWidget):
         self.transcript = Transcript(services.theme)
         self.composer = Composer(services.theme)
         self.offer = ModelOffer(services)
-        self.empty = EmptyState(
-            services.theme, "chat", "Ask about a PDF", "Drop PDFs anywhere on the window."
-        )
+        self.empty = EmptyState(services.theme, "chat", "Ask about a PDF", "Drop PDFs anywhere on the window.")
         self._suggestions = QWidget()
         self._adding = (
             self.empty.add_button("Add PDFs…", self.add_wanted.emit),
@@ -65,14 +64,14 @@ class ChatPanel(QWidget):
         self.foot = QWidget()  # cards and composer: what messages at the foot of the window stay above
         self._lay_out()
 
-    def show_conversation(self, conversation: Conversation, documents: Sequence[tuple[int, str]]) -> None:
+    def show_conversation(self, conversation: Conversation, documents: Sequence[ChipFace]) -> None:
         self.header.show_conversation(conversation, documents)
         self._suggestions.setVisible(bool(documents))
         for made in self._adding:
             made.setVisible(not documents)
         if documents:
             self.empty.title.setText(
-                f"Ask about {documents[0][1]}" if len(documents) == 1 else "Ask about your documents"
+                f"Ask about {documents[0].name}" if len(documents) == 1 else "Ask about your documents"
             )
             self.empty.hint.setText("Answers name the page and the passage; a click opens them.")
         else:

@@ -24,6 +24,7 @@ class Elsewhere(QObject):
         self._services = services
         self._window = window
         self._seen: int | None = None
+        self._library_seen: int | None = None
         self._timer = QTimer(self, interval=EVERY_MS)
         self._timer.timeout.connect(self._look_in_sight)
 
@@ -35,6 +36,7 @@ class Elsewhere(QObject):
     def look(self) -> None:
         store = self._services.workspace
         self._services.tasks.read(lambda: store.conversations.changes_elsewhere(), self._compare, _told_already)
+        self._services.tasks.read(lambda: store.library.changes(), self._compare_library, _told_already)
 
     def _look_in_sight(self) -> None:
         if self._window.isVisible() and not self._window.isMinimized():
@@ -47,11 +49,14 @@ class Elsewhere(QObject):
             store = self._services.workspace
             self._services.tasks.read(lambda: store.conversations.list(), self._show, _told_already)
 
+    def _compare_library(self, version: int) -> None:
+        """Imports of this window write too; what is shown already is not shown again."""
+        seen, self._library_seen = self._library_seen, version
+        if (seen is not None and seen != version) or self._window.library.awaits_another:
+            self._window.library.look_again()
+
     def _show(self, conversations: Sequence[Conversation]) -> None:
         self._window.conversations.show_stored(conversations)
-        known = self._window.library.rows.names()
-        if any(document not in known for conversation in conversations for document in conversation.document_ids):
-            self._window.library.reload()
 
 
 def _told_already(error: Exception) -> None:

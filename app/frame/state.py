@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +30,20 @@ class WindowState:
     fraction: float = 0.0
     zoom: float = 0.0  # 0: fits the width
     outline: bool = False
+    read: dict[str, Any] = field(default_factory=dict)  # see Reading.state
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> WindowState:
         """Ignores what this version does not know or what has another type."""
         defaults = WindowState()
         known = {}
-        for field in fields(WindowState):
-            value = data.get(field.name)
+        for one in fields(WindowState):
+            value = data.get(one.name)
             if isinstance(value, list):
                 value = tuple(value)
-            default = getattr(defaults, field.name)
+            default = getattr(defaults, one.name)
             if value is not None and (default is None or isinstance(value, type(default))):
-                known[field.name] = value
+                known[one.name] = value
         return WindowState(**known)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.chat.draft import not_yet
+from app.frame.attaching import show_attach_menu
 
 if TYPE_CHECKING:
     from app.window import Window
@@ -28,6 +29,8 @@ def _connect_features(window: Window) -> None:
     library.ask_wanted.connect(window.ask_about)
     library.report_wanted.connect(dialogs.report)
     library.changed.connect(controller.names_changed)
+    library.changed.connect(window.reading.follow)
+    controller.changed.connect(lambda _: window.reading.follow())
     library.removed.connect(window.reader.close_document)
     library.collections.ask_wanted.connect(controller.changing.set_scope)
     library.activity.connect(status.show_import)
@@ -39,7 +42,7 @@ def _connect_features(window: Window) -> None:
     chat.sample_wanted.connect(library.importing.add_sample)
     chat.offer.manager_wanted.connect(dialogs.models)
     chat.header.opened.connect(window.open_document)
-    chat.header.attach.connect(window.show_attach_menu)
+    chat.header.attach.connect(lambda source: show_attach_menu(window, source))
     chat.transcript.opened.connect(window.open_citation)
     chat.header.scope_wanted.connect(window.scopes.show_menu)
     window.search.opened.connect(window.open_found)

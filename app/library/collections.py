@@ -46,12 +46,17 @@ class CollectionChooser(QToolButton):
         workspace = self._services.workspace
         self._services.tasks.read(lambda: tuple(workspace.library.collections()), self._take)
 
+    def put(self, known: tuple[Collection, ...]) -> None:
+        """As another process left them."""
+        if known != self.known:
+            self._take(known)
+
     def _take(self, known: tuple[Collection, ...]) -> None:
         self.known = known
         self.show_collection(self.shown)
 
     def show_collection(self, name: str) -> None:
-        """"" or an unknown one: all documents."""
+        """ "" or an unknown one: all documents."""
         found = next((one for one in self.known if one.name == name), None)
         self.shown = found.name if found is not None else ""
         self._say()

@@ -19,6 +19,7 @@ from rag.sizes import size_text
 if TYPE_CHECKING:
     from rag import Document, IngestProgress
 
+
 @dataclass(frozen=True)
 class Import:
     job: JobId
@@ -46,9 +47,11 @@ class ReadWhole:
         return f"read{took}, {size_text(self.size)}"
 
 
-def document_face(document: Document, read: ReadWhole | None = None) -> RowFace:
-    """`read`: None where nothing is known."""
+def document_face(document: Document, read: ReadWhole | None = None, elsewhere: bool = False) -> RowFace:
+    """`read`: None where nothing is known. `elsewhere`: another process takes it in."""
     pages = plural(document.pages, "page")
+    if elsewhere:
+        return RowFace(document.name, f"{pages}, being imported elsewhere", "document", "accent", "muted", busy=True)
     if document.state == "importing":
         return RowFace(document.name, f"{pages}, import was stopped", "pause", "warn", "warn")
     kept = f", {read.words}" if read is not None else ""
@@ -66,16 +69,16 @@ class LibraryModel(QAbstractListModel):
         super().__init__()
         self._imports: dict[JobId, Import] = {}
         self._documents: list[Document] = []
+        self._trashed: dict[int, str] = {}
         self._read: dict[int, ReadWhole] = {}
         self._only: frozenset[int] | None = None  # documents that are shown; None: all
+        self._running: frozenset[int] = frozenset()  # documents that another process is taking in
         self._loose: list[Import] = []  # imports of documents that are not in the list yet
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
         return len(self._loose) + len(self._shown)
 
-    def data(
-        self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> object:
+    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         shown = self._face(index.row())
         if role == FACE:
             return shown
@@ -87,8 +90,22 @@ class LibraryModel(QAbstractListModel):
 
     # --- documents --------------------------------------------------------------------------------
     def show_documents(self, documents: Sequence[Document]) -> None:
+        """Those in the trash are no rows, only known by name."""
         with self._rebuilding():
-            self._documents = sorted(documents, key=lambda d: -d.added)
+            self._documents, self._trashed = _sorted(documents)
+
+    def differs(self, documents: Sequence[Document]) -> bool:
+        return _sorted(documents) != (self._documents, self._trashed)
+
+    @property
+    def running(self) -> bool:
+        return bool(self._running)
+
+    def show_running(self, documents: frozenset[int]) -> None:
+        """Those that a process takes in; imports of this one are shown by their progress."""
+        if documents != self._running:
+            with self._rebuilding():
+                self._running = documents
 
     def put(self, document: Document) -> None:
         places = [place for place, known in enumerate(self._documents) if known.id == document.id]
@@ -99,7 +116,9 @@ class LibraryModel(QAbstractListModel):
                 self._documents.insert(0, document)
 
     def remove(self, document: int) -> None:
+        """Into the trash."""
         with self._rebuilding():
+            self._trashed.update((int(known.id), known.name) for known in self._documents if known.id == document)
             self._documents = [known for known in self._documents if known.id != document]
 
     def document(self, row: int) -> Document | None:
@@ -119,6 +138,10 @@ class LibraryModel(QAbstractListModel):
 
     def names(self) -> dict[int, str]:
         return {int(document.id): document.name for document in self._documents}
+
+    def trashed(self) -> dict[int, str]:
+        """Names of the documents in the trash."""
+        return dict(self._trashed)
 
     def documents(self) -> list[Document]:
         return list(self._documents)
@@ -189,7 +212,14 @@ class LibraryModel(QAbstractListModel):
         if running is not None:
             return import_face(running, self.name(running))
         document = self._shown[row - len(self._loose)]
-        return document_face(document, self._read.get(int(document.id)))
+        elsewhere = document.state == "importing" and int(document.id) in self._running
+        return document_face(document, self._read.get(int(document.id)), elsewhere)
+
+
+def _sorted(documents: Sequence[Document]) -> tuple[list[Document], dict[int, str]]:
+    """The newest first, and the names of those in the trash."""
+    kept = sorted((one for one in documents if one.state != "trashed"), key=lambda d: -d.added)
+    return kept, {int(one.id): one.name for one in documents if one.state == "trashed"}
 
 
 def _document(one: Import) -> int | None:

@@ -28,6 +28,7 @@ from engine.messages import DocumentRead, ModelLoaded
 
 if TYPE_CHECKING:
     from rag import Document
+    from rag.collections import Collection
 
 
 class LibraryPanel(QWidget):
@@ -51,6 +52,7 @@ class LibraryPanel(QWidget):
         super().__init__()
         self._services = services
         self._kv_bytes = 0
+        self._leaving: set[int] = set()  # removed here, but not yet in the store
         self.rows = LibraryModel()
         self.list = RowList(services.theme, "Library")
         self.list.setModel(self.rows)
@@ -66,8 +68,26 @@ class LibraryPanel(QWidget):
 
     def reload(self) -> None:
         workspace = self._services.workspace
-        self._services.tasks.read(lambda: workspace.library.documents(), self._show_documents)
+        self._services.tasks.read(lambda: workspace.library.documents(include_trashed=True), self._show_documents)
         self.collections.refresh()
+
+    def look_again(self) -> None:
+        """Shows what another process has changed; where nothing is new nothing moves."""
+        workspace = self._services.workspace
+
+        def read() -> tuple[list[Document], frozenset[int], tuple[Collection, ...]]:
+            library = workspace.library
+            documents = library.documents(include_trashed=True)
+            begun = [document for document in documents if document.state == "importing"]
+            running = frozenset(int(one.id) for one in begun if library.is_being_read(one))
+            return documents, running, tuple(library.collections())
+
+        self._services.tasks.read(read, self._compare, lambda _: None)
+
+    @property
+    def awaits_another(self) -> bool:
+        """Another process takes a document in; should it be killed, nothing is written."""
+        return self.rows.running
 
     def model_loaded(self, event: ModelLoaded) -> None:
         """Another model has read nothing yet, until it is told."""
@@ -90,12 +110,21 @@ class LibraryPanel(QWidget):
         workspace = self._services.workspace
         self.rows.remove(document.id)
         self._update()
-        self._services.tasks.write(lambda: workspace.documents.trash(document.id))
-        self._services.toasts.offer_undo(
-            f"“{document.name}” is in the trash.", lambda: self.bring_back(document.id)
+        self._leaving.add(document.id)
+        self._services.tasks.write(
+            lambda: workspace.documents.trash(document.id),
+            lambda _: self._left(document.id),
+            lambda error: self._left(document.id, error),
         )
+        self._services.toasts.offer_undo(f"“{document.name}” is in the trash.", lambda: self.bring_back(document.id))
         self.removed.emit(document.id)
         self.changed.emit()
+
+    def _left(self, document: int, error: Exception | None = None) -> None:
+        self._leaving.discard(document)
+        self.look_again()
+        if error is not None:
+            self._services.tasks.failed.emit(error)
 
     def bring_back(self, document: int) -> None:
         workspace = self._services.workspace
@@ -137,6 +166,17 @@ class LibraryPanel(QWidget):
         self._update()
         self.changed.emit()
 
+    def _compare(self, found: tuple[Sequence[Document], frozenset[int], tuple[Collection, ...]]) -> None:
+        documents, running, collections = found
+        if self._leaving:
+            return  # read before what the reader removed was stored; that is a change too
+        self.rows.show_running(running)
+        if self.rows.differs(documents):
+            for gone in self.rows.names().keys() - {one.id for one in documents if one.state != "trashed"}:
+                self.removed.emit(gone)
+            self._show_documents(documents)
+        self.collections.put(collections)
+
     def _show_only(self, documents: frozenset[int] | None) -> None:
         self.rows.show_only(documents)
         self._update()
@@ -158,9 +198,7 @@ class LibraryPanel(QWidget):
         head.addWidget(self.collections)
         head.addStretch(1)
         head.addWidget(self._add)
-        empty = EmptyState(
-            self._services.theme, "library", "No documents yet", "Drop PDFs anywhere on the window."
-        )
+        empty = EmptyState(self._services.theme, "library", "No documents yet", "Drop PDFs anywhere on the window.")
         empty.add_button("Add PDFs…", self.importing.choose_files)
         self._stack.addWidget(self.list)
         self._stack.addWidget(empty)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QMargins, QRectF, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
@@ -79,6 +79,8 @@ class ReaderPanel(QWidget):
 
     def close_document(self, document: int) -> None:
         """The document left the library."""
+        if self.wanted() == document:
+            self._wanted = None
         if self._document is not None and self._document.id == document:
             self._drop_file()
             self._stack.setCurrentIndex(0)
@@ -118,10 +120,9 @@ class ReaderPanel(QWidget):
 
     def _failed(self, error: Exception) -> None:
         self._drop_file()
-        card = ErrorCard(self._services.theme, as_user_error(error))
         holder = QWidget()
         layout = QVBoxLayout(holder)
-        layout.addWidget(card, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(ErrorCard(self._services.theme, as_user_error(error)), 0, Qt.AlignmentFlag.AlignTop)
         if self._stack.count() > 2:
             self._stack.removeWidget(self._stack.widget(2))
         self._stack.addWidget(holder)
@@ -276,16 +277,15 @@ class ReaderPanel(QWidget):
         column.addWidget(split, 1)
         self._stack.addWidget(empty)
         self._stack.addWidget(page)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
+        layout = QVBoxLayout(self, contentsMargins=QMargins())
         layout.addWidget(self._stack)
 
     def _connect(self) -> None:
         bar, view = self.toolbar, self.view
         bar.back.connect(self.go_back)
         bar.forward.connect(self.go_forward)
-        bar.zoom_in.connect(lambda: view.zoom_step(1))
-        bar.zoom_out.connect(lambda: view.zoom_step(-1))
+        for signal, way in ((bar.zoom_in, 1), (bar.zoom_out, -1)):
+            signal.connect(lambda way=way: view.zoom_step(way))
         bar.fit.connect(view.fit_width)
         bar.page_entered.connect(self._page_entered)
         bar.outline_wanted.connect(self.outline.setVisible)

@@ -60,6 +60,7 @@ class Database:
         self._local = threading.local()
         self._open: dict[int, tuple[threading.Thread, SqliteUtils]] = {}
         self._lock = threading.Lock()
+        self._watch: sqlite3.Connection | None = None  # writes nothing, so it sees whatever is written
         with self._told():
             migrate(path)
 
@@ -100,9 +101,19 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
+    def changes(self) -> int:
+        """A number that is another one after this or another process has written."""
+        with self._told(), self._lock:
+            if self._watch is None:
+                self._watch = self._connect(self.path)
+            return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+
     def close(self) -> None:
         """Closes the connections of all threads. The database must not be used after it."""
         with self._lock:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
             for _, connection in self._open.values():
                 connection.close()
             self._open.clear()

@@ -27,6 +27,18 @@ def exclusive(path: Path, cancelled: Callable[[], bool]) -> Iterator[None]:
         os.close(handle)
 
 
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock at this moment."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not _try_lock(handle)
+    finally:
+        os.close(handle)
+
+
 def _locked(path: Path, cancelled: Callable[[], bool]) -> int:
     while True:
         handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)

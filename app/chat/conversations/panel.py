@@ -20,6 +20,7 @@ from app.widgets.search_field import SearchField
 from engine.messages import ConversationId, StateReport
 
 STATES_AT_START = 30
+SAVED_MS = 3000  # by then another process has written the state of the answer that it stored
 _PHASES = {
     "queued": "waiting",
     "retrieving": "looking",
@@ -116,14 +117,21 @@ class ConversationsPanel(QWidget):
 
     def ask_states(self) -> None:
         """Where the state of the latest conversations lives; answers come as StateReport events."""
+        self._ask([conversation.id for conversation in self.rows.all()])
+
+    def _ask(self, conversations: Sequence[ConversationId]) -> None:
         workspace = self._services.workspace
-        for conversation in self.rows.all()[:STATES_AT_START]:
-            self._services.tasks.read(lambda id=conversation.id: workspace.states.request(id), None, _ignore)
+        for conversation in conversations[:STATES_AT_START]:
+            self._services.tasks.read(lambda id=conversation: workspace.states.request(id), None, _ignore)
 
     def show_stored(self, conversations: Sequence[Conversation]) -> None:
         """The list as another process left it; what a search found stays on the screen."""
+        known = {one.id: one.updated for one in self.rows.all()}
         if not self.search.text().strip() and list(conversations) != self.rows.all():
             self._show_list(conversations)
+            changed = [one.id for one in conversations if known.get(one.id) != one.updated]
+            for after in (0, SAVED_MS):
+                QTimer.singleShot(after, self, lambda: self._ask(changed))
 
     def _show_list(self, conversations: Sequence[Conversation]) -> None:
         self.rows.show_list(conversations)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.chat.chips import Chip, ChipFace
 from app.chat.controller import ChatController
 from app.chat.panel import ChatPanel
 from app.core.conversations import ConversationStore
 from app.core.events import TurnDone, TurnStarted
+from app.library.model import LibraryModel
 from app.services import Services
+from app.widgets.rows import FACE
 from engine.messages import Tokens, TurnId
+from rag import Library
+from rag.index.locks import exclusive
 from tests.app.gui.driver import Driver
+from tests.app.gui.pdf_files import long_pages
 
 
 def test_turns_of_the_command_line_come_on_the_screen(qtbot: QtBot, services: Services) -> None:
     panel = ChatPanel(services)
     qtbot.addWidget(panel)
-    controller = ChatController(services, panel, dict)
+    controller = ChatController(services, panel, tuple)
     here = services.workspace.chats.new()
     controller.open(here)
     qtbot.waitUntil(lambda: controller.on_screen == here.id)
@@ -66,3 +74,50 @@ def test_the_open_window_notices_what_a_terminal_stores(qapp: QApplication, tmp_
             driver.until(lambda: driver.window.controller.conversation.title == "Named in a terminal", "old name", 10)
     finally:
         driver.quit()
+
+
+def chips(driver: Driver) -> list[ChipFace]:
+    return [chip.face for chip in driver.window.chat.header.findChildren(Chip) if chip.isVisible()]
+
+
+def test_the_open_window_notices_what_a_terminal_does_to_the_library(
+    qapp: QApplication, tmp_path: Path, make_pdf: Callable[..., Path]
+) -> None:
+    driver = Driver(qapp, tmp_path / "home")
+    try:
+        driver.show()
+        driver.desktop.workspace.update_settings(fetch_embedder=False)
+        driver.add(make_pdf("orchard.pdf", long_pages("orchard", 2)))
+        driver.until(driver.documents, "not attached")
+        window = driver.window
+        orchard = window.library.rows.documents()[0].id
+        driver.until(lambda: window.reader.wanted() == orchard, "the reader is empty", 10)
+        with closing(Library(driver.desktop.workspace.paths.library)) as other:
+            added = other.add(make_pdf("harbour.pdf", long_pages("harbour", 2)))
+            other.make_collection("Towns")
+            other.put_in("Towns", [added.id])
+            driver.until(lambda: "harbour.pdf" in window.library.rows.names().values(), "not listed", 5)
+            driver.until(lambda: [c.name for c in window.library.collections.known] == ["Towns"], "no collection", 5)
+            other.trash(orchard)
+            driver.until(lambda: orchard not in window.library.rows.names(), "the removed one stays listed", 5)
+            assert window.reader.wanted() is None, "the reader keeps it open"
+            assert [(face.name, face.gone) for face in chips(driver)] == [("orchard.pdf", "in the trash")]
+            other.restore(orchard)
+            driver.until(lambda: window.reader.wanted() == orchard, "what came back is not opened", 5)
+            assert [face.gone for face in chips(driver)] == [""]
+    finally:
+        driver.quit()
+
+
+def test_what_another_process_takes_in_is_not_called_stopped(services: Services, make_pdf: Callable[..., Path]) -> None:
+    library = services.workspace.library
+    begun = replace(library.add(make_pdf("orchard.pdf", long_pages("orchard", 1))), state="importing")
+    rows = LibraryModel()
+    rows.show_documents([begun])
+    assert not library.is_being_read(begun)
+    assert "stopped" in rows.index(0).data(FACE).detail
+    with exclusive(library._lock(begun.sha256), lambda: False):
+        assert library.is_being_read(begun)
+        rows.show_running(frozenset({begun.id}))
+    assert "elsewhere" in rows.index(0).data(FACE).detail
+    assert rows.running

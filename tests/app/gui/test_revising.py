@@ -22,7 +22,7 @@ class Chat:
     def __init__(self, qtbot: QtBot, services: Services) -> None:
         self.services, self.panel = services, ChatPanel(services)
         qtbot.addWidget(self.panel)
-        self.controller = ChatController(services, self.panel, dict)
+        self.controller = ChatController(services, self.panel, tuple)
         self.id = services.workspace.chats.new().id
         self.store = services.workspace.conversations
         for place, text in enumerate(("One?", "Yes.", "Two?", "Yes.", "Three?", "Yes.")):

@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
+from app.chat.chips import ChipFace
 from app.chat.coverage import CoverageNote
 from app.chat.header import Header
 from app.chat.scope import ScopeChip, ScopeMenu
@@ -123,12 +124,12 @@ def test_the_scope_is_a_chip_that_can_be_taken_away(qtbot: QtBot, theme: Theme) 
     header = Header(theme)
     qtbot.addWidget(header)
     conversation = Conversation(HERE, "T", 0.0, 0.0, scope=Scope("pages 10–20", 1, 9, 19))
-    header.show_conversation(conversation, [(1, "a.pdf")])
+    header.show_conversation(conversation, [ChipFace(1, "a.pdf")])
     (chip,) = header.findChildren(ScopeChip)
     remove = [b for b in chip.children() if getattr(b, "accessibleName", str)() == "Look everywhere again"]
     with qtbot.waitSignal(header.scope_removed):
         remove[0].click()
-    header.show_conversation(replace(conversation, scope=None), [(1, "a.pdf")])
+    header.show_conversation(replace(conversation, scope=None), [ChipFace(1, "a.pdf")])
     qtbot.waitUntil(lambda: not header.findChildren(ScopeChip))
 
 

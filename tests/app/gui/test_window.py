@@ -119,9 +119,7 @@ def test_new_conversation_is_not_made_twice(driver: Driver) -> None:
     assert driver.window.conversations.rows.rowCount() == 1
 
 
-def test_new_conversation_is_made_beside_one_with_documents(
-    driver: Driver, make_pdf: Callable[..., Path]
-) -> None:
+def test_new_conversation_is_made_beside_one_with_documents(driver: Driver, make_pdf: Callable[..., Path]) -> None:
     driver.add(make_pdf("orchard.pdf", long_pages("orchard", 1)))
     driver.until(driver.documents, "not attached")
     driver.new_conversation()
@@ -129,9 +127,7 @@ def test_new_conversation_is_made_beside_one_with_documents(
     assert driver.documents() == ()
 
 
-def test_reader_follows_to_the_document_of_the_conversation(
-    driver: Driver, make_pdf: Callable[..., Path]
-) -> None:
+def test_reader_follows_to_the_document_of_the_conversation(driver: Driver, make_pdf: Callable[..., Path]) -> None:
     reader = driver.window.reader
 
     def reading() -> int | None:
@@ -152,6 +148,22 @@ def test_reader_follows_to_the_document_of_the_conversation(
     driver.choose(conversations[0])
     driver.until(lambda: reading() == driver.documents()[0], "still at the other's document", 10)
     driver.until(lambda: reader.view.page == 3, "another place", 5)
+
+
+def test_each_conversation_has_its_own_place_in_a_document(driver: Driver, make_pdf: Callable[..., Path]) -> None:
+    window, first = driver.window, driver.window.controller.on_screen
+    driver.add(make_pdf("orchard.pdf", long_pages("orchard", 9)))
+    driver.until(lambda: window.reader.current(), "its document is not open by itself", 10)
+    window.reader._go_to_page(6)
+    second = driver.new_conversation()
+    window.controller.changing.attach(window.library.rows.documents()[0].id)
+    driver.until(driver.documents, "not attached")
+    window.reader._go_to_page(2)
+    driver.choose(first)
+    driver.until(lambda: window.reader.view.page == 6, "the other's place", 5)
+    driver.choose(second)
+    driver.until(lambda: window.reader.view.page == 2, "the other's place", 5)
+    assert list(window.state().read) == [first, second]
 
 
 def test_conversation_used_last_is_known_without_a_quit(driver: Driver, tmp_path: Path) -> None:
@@ -248,10 +260,7 @@ def test_listed_shortcuts_exist(driver: Driver) -> None:
     known |= {action.shortcut().toString() for action in driver.window.findChildren(QAction)}
     known |= {"Return", "Enter", "Shift+Enter", "Shift+Return", "Up", "Menu", "Shift+F10"}  # of single widgets
     listed = [
-        part
-        for _, entries in SHORTCUTS
-        for keys, _ in entries
-        for part in keys.replace(" or ", " / ").split(" / ")
+        part for _, entries in SHORTCUTS for keys, _ in entries for part in keys.replace(" or ", " / ").split(" / ")
     ]
     assert [keys for keys in listed if QKeySequence(keys).toString() not in known] == []
 
