@@ -14,22 +14,33 @@ from app.widgets.elided import ElidedLabel
 from app.widgets.format import about, count, plural
 from app.widgets.theme import Theme
 
+BAR, NARROW_BAR, NARROW = 110, 64, 400
+
 
 def price_words(price: Price, has_text: bool) -> str:
     """`1,240 new tokens, ~3 s; then 3,100 of 8,192 used`; without a question what is used now."""
+    return price_forms(price, has_text)[0]
+
+
+def price_forms(price: Price, has_text: bool) -> tuple[str, ...]:
+    """The price in shorter and shorter words; the wait stays to the last."""
     if not has_text and price.fresh:
-        return f"{count(price.total)} of {count(price.context)} with the documents"
+        used = f"{count(price.total)} of {count(price.context)}"
+        return f"{used} with the documents", used
     if not has_text:
-        return f"{count(price.history)} of {count(price.context)} used"
+        used = f"{count(price.history)} of {count(price.context)}"
+        return f"{used} used", used
+    wait = "" if price.seconds is None else about(price.seconds)
+    after = f", {wait}" if wait else ""
     if price.mode == "survey":
-        wait = f", {about(price.seconds)} and the notes" if price.seconds is not None else ""
-        return f"reads all of it: about {plural(price.new_tokens, 'token')}{wait}"
+        reads = f"about {plural(price.new_tokens, 'token')}{after}"
+        return tuple(filter(None, (f"reads all of it: {reads}{' and the notes' if wait else ''}", reads, wait)))
     used = f"then {count(price.total)} of {count(price.context)} used"
     if price.overflow and price.reserve:
         used = f"{count(price.total)} + {price.reserve} for the answer, of {count(price.context)}"
-    wait = f", {about(price.seconds)}" if price.seconds is not None else ""
-    bound = "up to " if price.passage_tokens else ""
-    return f"{bound}{plural(price.new_tokens, 'new token')}{wait}; {used}"
+    new = f"{'up to ' if price.passage_tokens else ''}{plural(price.new_tokens, 'new token')}{after}"
+    few = f"{'≤ ' if price.passage_tokens else ''}{count(price.new_tokens)} new{after}"
+    return tuple(filter(None, (f"{new}; {used}", new, few, wait)))
 
 
 class Meter(QWidget):
@@ -38,7 +49,7 @@ class Meter(QWidget):
         self._words = ElidedLabel()
         self._words.setProperty("role", "muted")
         self._bar = StackBar(theme, legend=False, height=6)
-        self._bar.setFixedWidth(110)
+        self._bar.setFixedWidth(BAR)
         self._bar.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._warning = label("", "bad")
         self._warning.hide()
@@ -59,8 +70,8 @@ class Meter(QWidget):
             self._words.setText("")
             self._warning.hide()
             return
-        self._words.setText(price_words(price, has_text))
-        self._words.setToolTip(_detail(price))
+        self._words.show_forms(price_forms(price, has_text))
+        self._words.setToolTip(f"{self._words.text()}\n{_detail(price)}")
         new = price.new_tokens - (0 if has_text else price.passage_tokens)
         parts = [
             Part("reused", price.reused_tokens, count(price.reused_tokens), "bar_restore"),
@@ -78,7 +89,8 @@ class Meter(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """All lines of the warning, however low the window is."""
+        """All lines of the warning, however low the window is; a shorter bar in a narrow one."""
+        self._bar.setFixedWidth(BAR if self.width() >= NARROW else NARROW_BAR)
         margins = self.layout().contentsMargins()
         inside = self.width() - margins.left() - margins.right()
         self._warning.setMinimumHeight(max(0, self._warning.heightForWidth(max(40, inside))))

@@ -14,7 +14,7 @@ from app.core.events import TurnDone
 from app.core.records import Message, TurnReport
 from app.services import Services
 from app.widgets.elided import ElidedLabel
-from app.widgets.format import count, duration
+from app.widgets.format import count, duration, shortened
 from engine.messages import (
     ConversationId,
     DocumentProgress,
@@ -30,6 +30,10 @@ from rag.sizes import size_text
 
 MEMORY_EVERY_MS = 5000
 SPACES = 100  # margins and gaps of the row
+LEAST_ACTIVITY = 240
+LONGEST_MODEL = 24
+MODEL_FRAME = 36  # icon and margins of its button
+NAME_LENGTHS = (40, 24, 16)  # characters of a file's name, where there is less and less room
 
 
 def free_memory() -> int:
@@ -41,24 +45,45 @@ def free_memory() -> int:
 
 @dataclass(frozen=True)
 class Activity:
-    """What runs beside the chat. `part` 0 to 1, None for no bar."""
+    """What runs beside the chat, in shorter and shorter words. `part` 0 to 1, None for no bar."""
 
-    words: str = ""
+    forms: tuple[str, ...] = ("",)
     job: object = None
     part: float | None = None
     paused: bool = False
 
+    @property
+    def words(self) -> str:
+        return self.forms[0]
+
 
 def reading_words(event: DocumentProgress) -> str:
     """`reading gnuplot.pdf ahead: 1,200 of 6,400 tokens, 12 s left, not saved: The disk is full.`"""
+    return reading_forms(event)[0]
+
+
+def reading_forms(event: DocumentProgress) -> tuple[str, ...]:
     left = f", {duration(max(1.0, event.seconds_left))} left" if event.seconds_left else ""
-    lost = f", not saved: {event.not_saved}" if event.not_saved else ""
-    return f"reading {event.label} ahead: {count(event.done)} of {count(event.total)} tokens{left}{lost}"
+    lost, briefly = (f", not saved: {event.not_saved}", ", not saved") if event.not_saved else ("", "")
+    done = f"{event.done * 100 // max(1, event.total)} %{left}{briefly}"
+    return (
+        f"reading {event.label} ahead: {count(event.done)} of {count(event.total)} tokens{left}{lost}",
+        *(f"reading {shortened(event.label, most)} ahead: {done}" for most in NAME_LENGTHS),
+        f"reading ahead: {done}",
+        done,
+    )
 
 
-def paused_words(event: DocumentStopped) -> str:
+def paused_forms(event: DocumentStopped) -> tuple[str, ...]:
     """`reading gnuplot.pdf ahead paused at 80 %`."""
-    return f"reading {event.label} ahead paused at {event.done * 100 // max(1, event.total)} %"
+    at = f"paused at {event.done * 100 // max(1, event.total)} %"
+    return (*tuple(f"reading {shortened(event.label, most)} ahead {at}" for most in (1000, *NAME_LENGTHS)), at)
+
+
+def import_forms(words: str) -> tuple[str, ...]:
+    """`words`: of a file and where its import is, as LibraryPanel.activity tells them."""
+    name, colon, rest = words.partition(": ")
+    return (words, *(f"{shortened(name, most)}{colon}{rest}" for most in NAME_LENGTHS), rest or words)
 
 
 class StatusBar(QStatusBar):
@@ -81,6 +106,7 @@ class StatusBar(QStatusBar):
         self._import = Activity()
         self._reading = Activity()
         self._pausing = False
+        self._model_forms: tuple[str, ...] = ("No model",)
         self._model = QToolButton(text=" No model", iconSize=QSize(16, 16))
         self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._model.setToolTip("Models (Ctrl+M)")
@@ -102,25 +128,25 @@ class StatusBar(QStatusBar):
 
     def show_import(self, words: str, job: object) -> None:
         """No words: nothing is imported."""
-        self._import = Activity(words, job)
+        self._import = Activity(import_forms(words), job)
         self._show()
 
     def _show_reading(self, event: DocumentProgress) -> None:
-        self._reading = Activity(reading_words(event), part=event.done / max(1, event.total))
+        self._reading = Activity(reading_forms(event), part=event.done / max(1, event.total))
         self._show()
 
     def _end_reading(self, event: DocumentRead | DocumentStopped) -> None:
         """Stopped by the reader it can go on; what stopped it otherwise is told elsewhere."""
         self._reading = Activity()
         if isinstance(event, DocumentStopped) and self._pausing:
-            self._reading = Activity(paused_words(event), part=event.done / max(1, event.total), paused=True)
+            self._reading = Activity(paused_forms(event), part=event.done / max(1, event.total), paused=True)
         self._pausing = False
         self._show()
 
     def _show(self) -> None:
         """Imports go first: reading ahead is what happens when nothing else does."""
         shown, what = (self._import, "importing") if self._import.words else (self._reading, "reading ahead")
-        self._activity.setText(shown.words)
+        self._activity.show_forms(shown.forms)
         self._activity.setToolTip(shown.words)
         self._cancel.setVisible(bool(shown.words))
         name = "Go on reading ahead" if shown.paused else f"Stop {what}"
@@ -134,10 +160,27 @@ class StatusBar(QStatusBar):
         self._make_room()
 
     def _make_room(self) -> None:
-        """Memory makes room for what runs, where there is not enough for both."""
-        parts = [self._model, self._activity, self._memory, self._progress, self._cancel]
-        needed = sum(part.sizeHint().width() for part in parts if part is self._memory or not part.isHidden())
-        self._memory.setVisible(not self._activity.text() or needed + SPACES <= self.width())
+        """Memory makes room for what runs, where there is not enough for both; the model says less."""
+        parts = [self._progress, self._cancel] if self._activity.text() else []
+        fixed = SPACES + sum(part.sizeHint().width() for part in parts if not part.isHidden())
+        running = self._activity.sizeHint().width() if self._activity.text() else 0
+        free = self.width() - fixed
+        whole = self._wide(self._model_forms[0]) + running + self._memory.sizeHint().width() <= free
+        self._memory.setVisible(whole or not running)
+        beside = min(running, LEAST_ACTIVITY) if running else min(self._memory.sizeHint().width(), LEAST_ACTIVITY)
+        fitting = (form for form in self._model_forms if self._wide(form) + beside <= free)
+        shown = next(fitting, shortened(self._model_forms[-1], LONGEST_MODEL))
+        self._model.setText(f" {shown}")
+
+    def _wide(self, model: str) -> int:
+        """Of the model's button with these words."""
+        return self._model.fontMetrics().horizontalAdvance(f" {model}") + MODEL_FRAME
+
+    def _say_model(self, *forms: str) -> None:
+        self._model_forms = forms
+        self._model.setToolTip(f"{forms[0]}\nModels (Ctrl+M)")
+        self._model.setAccessibleName(f"Model: {forms[0]}")
+        self._make_room()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -159,11 +202,12 @@ class StatusBar(QStatusBar):
         return self._loaded
 
     def _show_loading(self, event: ModelLoading) -> None:
-        self._model.setText(f" Loading {readable_name(event.path)}: {event.stage}")
+        name = readable_name(event.path)
+        self._say_model(f"Loading {name}: {event.stage}", f"Loading {name}", f"Loading {shortened(name, 30)}")
 
     def _show_failed(self, event: ModelFailed) -> None:
         self._loaded = None
-        self._model.setText(" No model")
+        self._say_model("No model")
 
     def _show_loaded(self, event: ModelLoaded) -> None:
         self._loaded = event
@@ -188,12 +232,11 @@ class StatusBar(QStatusBar):
     def _show_model(self) -> None:
         if self._loaded is None:
             return
-        parts = [self._loaded.name, *self._loaded.devices[:2]]
-        if self._report is not None and self._report.model == self._loaded.name:
-            parts += filter(None, [speed_words(self._report)])
-        self._model.setText(" " + "  ·  ".join(parts))
-        self._model.setAccessibleName(f"Model: {', '.join(parts)}")
-        self._make_room()
+        name, speed = self._loaded.name, ""
+        if self._report is not None and self._report.model == name:
+            speed = speed_words(self._report)
+        forms = ((name, *self._loaded.devices[:2], speed), (name, speed), (name,), (shortened(name, 30),))
+        self._say_model(*("  ·  ".join(filter(None, form)) for form in forms))
 
     def _show_memory(self) -> None:
         parts = []
@@ -208,7 +251,8 @@ class StatusBar(QStatusBar):
             parts = [f"weights {size_text(self._loaded.weights_bytes)}"]
         if self._free:
             parts.append(f"{size_text(self._free)} of memory free")
-        self._memory.setText("  ·  ".join(parts))
+        joined = tuple("  ·  ".join(parts[number:]) for number in range(len(parts)))
+        self._memory.show_forms(joined or ("",))
         self._make_room()
 
     def _measure(self) -> None:

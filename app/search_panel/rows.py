@@ -21,23 +21,23 @@ class FoundRow(QPushButton):
         self.setProperty("kind", "source")
         self.setAutoDefault(False)
         use = use_words(found, tried, cited_as)
-        self.setAccessibleName(
-            f"{number}: {found.document}, {page_words(found)}, {score_words(found)}, {use}"
-        )
-        self.setToolTip("Open the page")
+        self.setAccessibleName(f"{number}: {found.document}, {page_words(found)}, {score_words(found)}, {use}")
+        self.setToolTip(f"Open {found.document}, {page_words(found)}")
         self._theme = theme
         head = QHBoxLayout()
         head.setSpacing(8)
-        title = ElidedLabel(f"{number}  {found.document}, {page_words(found)}", Qt.TextElideMode.ElideMiddle)
-        head.addWidget(title, 1)
-        if use:
-            head.addWidget(label(use, USE_COLORS[found.use], wrap=False))
+        title = ElidedLabel(f"{number}  {found.document}", Qt.TextElideMode.ElideMiddle)
+        head.addWidget(title)
+        head.addWidget(label(page_words(found), wrap=False))
+        head.addStretch(1)
         self._text = label(found.text)
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 7, 10, 8)
         column.setSpacing(3)
         column.addLayout(head)
-        column.addWidget(label(score_words(found), "muted", wrap=False))
+        if use:
+            column.addWidget(label(use, USE_COLORS[found.use]))
+        column.addWidget(label(score_words(found), "muted"))
         column.addWidget(self._text)
         for part in self.findChildren(QWidget):
             part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

@@ -23,6 +23,14 @@ def unbroken(text: str) -> str:
     return _BEFORE_UNIT.sub("\u00a0", text).replace("tok/s", "tok/\u2060s")
 
 
+def shortened(name: str, most: int) -> str:
+    """At most `most` characters of a name; what is left out stands in the middle."""
+    if len(name) <= most:
+        return name
+    head = (most - 1) // 2
+    return f"{name[:head]}…{name[head + 1 - most :]}"
+
+
 def count(value: int) -> str:
     return f"{value:,}"
 

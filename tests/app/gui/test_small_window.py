@@ -17,10 +17,12 @@ from app.chat.transcript import Transcript
 from app.chat.words import report_line, shown_title
 from app.core.errors import Overrun
 from app.core.events import TurnDone
+from app.core.lookups import FoundPassage
 from app.core.pricing import Price
 from app.core.records import Conversation, Message, MessageId, PhaseTimes, TokenReport, TurnReport
 from app.frame.status import StatusBar
 from app.reader.toolbar import ReaderToolbar
+from app.search_panel.rows import FoundRow
 from app.services import Services
 from app.timing_panel.numbers import lines
 from app.widgets.elided import ElidedLabel
@@ -73,6 +75,39 @@ def test_warning_shows_all_its_lines(qtbot: QtBot, theme: Theme) -> None:
     assert warning.height() >= warning.heightForWidth(warning.width())
 
 
+def test_the_wait_is_the_last_that_the_price_leaves_out(qtbot: QtBot, theme: Theme) -> None:
+    meter = Meter(theme)
+    qtbot.addWidget(meter)
+    meter.show()
+    price = Price(1017, 2083, 3100, 8192, 3.2, False, "", passage_tokens=900)
+    meter.show_price(price, True)
+    for width, shown in (
+        (700, "up to 1,017 new tokens, ~3 s; then 3,100 of 8,192 used"),
+        (340, "up to 1,017 new tokens, ~3 s"),
+        (210, "≤ 1,017 new, ~3 s"),
+        (130, "~3 s"),
+    ):
+        meter.resize(width, 30)
+        qtbot.wait(20)
+        assert meter._words.shown() == shown
+        assert shown in meter._words.toolTip() or "3,100 of 8,192" in meter._words.toolTip()
+
+
+def test_only_the_name_of_a_document_is_cut_where_a_passage_was_found(qtbot: QtBot, theme: Theme) -> None:
+    name = "proceedings of the harbour board, volume 12.pdf"
+    row = FoundRow(theme, FoundPassage(1, name, 1, 5, "3", (), "Rule.", 2.9, use="new", marker=1), 1, False, 1)
+    qtbot.addWidget(row)
+    row.resize(300, 120)
+    row.show()
+    qtbot.wait(20)
+    (title,) = row.findChildren(ElidedLabel)
+    assert "…" in title.shown()
+    assert len(title.shown()) > 8
+    others = [text for text in row.findChildren(QLabel) if text is not title and not text.wordWrap()]
+    assert [text.text() for text in others] == ["p. 3 (file page 6)"]
+    assert all(text.width() >= text.sizeHint().width() for text in others)
+
+
 def test_what_has_left_the_context_makes_no_transcript_wider(qtbot: QtBot, theme: Theme) -> None:
     transcript = Transcript(theme)
     qtbot.addWidget(transcript)
@@ -112,12 +147,19 @@ def test_memory_makes_room_for_what_is_read_ahead(qtbot: QtBot, services: Servic
     qtbot.addWidget(bar)
     bar.resize(900, 30)
     bar.show()
-    bar._model.setText(" SmolLM2-135M-Instruct Q4_1  ·  CPU, 2 threads  ·  24 tok/s")
+    bar._say_model("SmolLM2-135M-Instruct Q4_1  ·  CPU, 2 threads  ·  24 tok/s", "SmolLM2-135M-Instruct Q4_1")
     bar._memory.setText("weights 92.1 MB  ·  state 8.44 MB  ·  19.7 GB of memory free")
     services.events.document_progress.emit(DocumentProgress("d", "gnuplot.pdf", 1200, 6400, 0, 3.0, 12.0, 0))
     qtbot.wait(20)
     assert bar._memory.isHidden()
     assert bar._activity.width() > 240
+    for width in (830, 720, 640):
+        bar.resize(width, 30)
+        qtbot.wait(20)
+        whole = ("18 %, 12 s left", "6,400 tokens, 12 s left")
+        assert bar._activity.shown().endswith(whole), "how far it is must not be cut"
+        assert bar._model.geometry().right() < bar._activity.geometry().left()
+    assert bar._model.text().startswith(" SmolLM2")
     bar.resize(1400, 30)
     qtbot.wait(20)
     assert bar._memory.isVisible()
