@@ -101,10 +101,11 @@ def test_the_open_window_notices_what_a_terminal_does_to_the_library(
             other.trash(orchard)
             driver.until(lambda: orchard not in window.library.rows.names(), "the removed one stays listed", 5)
             assert window.reader.wanted() is None, "the reader keeps it open"
-            assert [(face.name, face.gone) for face in chips(driver)] == [("orchard.pdf", "in the trash")]
+            gone = [ChipFace(orchard, "orchard.pdf", "in the trash")]
+            driver.until(lambda: chips(driver) == gone, "the chip does not say so", 5)
             other.restore(orchard)
             driver.until(lambda: window.reader.wanted() == orchard, "what came back is not opened", 5)
-            assert [face.gone for face in chips(driver)] == [""]
+            driver.until(lambda: chips(driver) == [ChipFace(orchard, "orchard.pdf")], "still called gone", 5)
     finally:
         driver.quit()
 
