@@ -19,6 +19,7 @@ from app.core.lookups import FoundPassage
 from app.core.records import Conversation, Message, StoredCitation
 from app.frame.dialogs import Dialogs
 from app.frame.elsewhere import Elsewhere
+from app.frame.focus import move_focus
 from app.frame.menus import add_shortcuts, menu_button
 from app.frame.reading import Reading
 from app.frame.scopes import ScopeChooser
@@ -217,6 +218,10 @@ class Window(QMainWindow):
             read=self.reading.state(),
         )
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        columns = (self.conversations, self.library, self.chat, self.services.toasts, self.tabs)
+        return move_focus((*columns, self.status), forward)
+
     def changeEvent(self, event: QEvent) -> None:
         """Who comes back from a terminal may have asked there."""
         super().changeEvent(event)
@@ -246,6 +251,7 @@ class Window(QMainWindow):
             self.tabs.addTab(getattr(self, name.lower()), name)
         self.tabs.setDocumentMode(True)
         self.tabs.tabBar().setDrawBase(False)
+        self.tabs.tabBar().setAccessibleName("Panels")
         self.tabs.setCornerWidget(menu_button(self), Qt.Corner.TopRightCorner)
         for part, least in ((sidebar, 190), (self.chat, 340), (self.tabs, 300)):
             part.setMinimumWidth(least)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QKeySequence, QResizeEvent
@@ -11,9 +12,11 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLay
 from app.chat.aside import LONGEST_EDITED, Aside
 from app.chat.editing import Editing
 from app.chat.meter import Meter
-from app.core.pricing import Price
 from app.core.records import Message
 from app.widgets.theme import Theme
+
+if TYPE_CHECKING:
+    from app.core.pricing import Price
 
 PRICE_DELAY_MS = 220
 DRAFT_DELAY_MS = 700
@@ -62,11 +65,7 @@ class Editor(QPlainTextEdit):
     def event(self, event: QEvent) -> bool:
         """At its end already, the text leaves Ctrl+End to the transcript."""
         asked = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
-        if (
-            asked
-            and event.matches(QKeySequence.StandardKey.MoveToEndOfDocument)
-            and self.textCursor().atEnd()
-        ):
+        if asked and event.matches(QKeySequence.StandardKey.MoveToEndOfDocument) and self.textCursor().atEnd():
             event.ignore()
             return False
         return super().event(event)
@@ -99,6 +98,9 @@ class Editor(QPlainTextEdit):
         most = min(MOST_LINES, max(2, int(self.window().height() * MOST_OF_WINDOW / spacing)))
         lines = min(max(2, int(self.document().size().height())), most)
         self.setFixedHeight(lines * spacing + 8)  # whole lines, margin and padding
+        fits = self.document().size().height() <= lines
+        needed = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if fits else Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        self.setVerticalScrollBarPolicy(needed)  # not for the part of a line that rounding leaves
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject
 
 from app.chat.composer import Composer
-from app.core.pricing import Price
 from app.services import Services
 from engine.messages import ConversationId
+
+if TYPE_CHECKING:
+    from app.core.pricing import Price
 
 
 class Draft(QObject):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.errors import Overrun
-from app.core.pricing import Price
 from app.widgets.bars import Part, StackBar
 from app.widgets.cards import label, set_role
 from app.widgets.elided import ElidedLabel
 from app.widgets.format import about, count, plural
 from app.widgets.theme import Theme
+
+if TYPE_CHECKING:
+    from app.core.pricing import Price
 
 BAR, NARROW_BAR, NARROW = 110, 64, 400
 

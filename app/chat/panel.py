@@ -15,7 +15,6 @@ from app.chat.header import Header
 from app.chat.overflow import OverflowCard
 from app.chat.transcript import Transcript
 from app.core.errors import Overrun, UserError, as_user_error
-from app.core.pricing import Price
 from app.core.records import Conversation
 from app.models.offer import ModelOffer
 from app.services import Services
@@ -24,6 +23,7 @@ from app.widgets.fitting import FittingScroll
 from app.widgets.layouts import clear_layout
 
 if TYPE_CHECKING:
+    from app.core.pricing import Price
     from engine.overflow import OverflowOption
 
 _SUGGESTIONS = ("What is this document about?", "List its main points.", "Which terms does it define?")

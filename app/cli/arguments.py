@@ -23,7 +23,14 @@ def given(text: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong usage is told as every other error is."""
+    """Wrong usage is told as every other error is, by the command that was meant."""
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def, override]
+        """A command refuses what it does not know itself: the parser above knows no help for it."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown and not any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         raise UserError("The command is not understood.", f"{message}.", f"See '{self.prog} --help'.")

@@ -13,14 +13,13 @@ from app.core.conversations import ConversationStore
 from app.core.errors import UserError
 from app.core.imported import imported_names
 from app.core.kept import documents_of
-from app.core.naming import SHORT_ID, conversation_called
+from app.core.naming import SHORT_ID, conversation_called, there_is
 from app.core.paths import Paths
 from app.core.records import Conversation
 from engine.kv.log import last_refusal
 from engine.store.tools import StoreTools
 
 Status = Literal["conversation", "in the trash", "read ahead", "imported", "deleted"]
-MOST_NAMES = 8
 TRASHED: Status = "in the trash"
 
 
@@ -68,8 +67,7 @@ class Names:
             return found
         known = [self.of(state).name for state in self.kept]
         known += [c.title for c in (*self.present, *self.trashed) if c.id not in self.kept]
-        more = f" and {len(known) - MOST_NAMES:,} more" if len(known) > MOST_NAMES else ""
-        there = f"There is {', '.join(known[:MOST_NAMES])}{more}." if known else nothing_kept(self._kv)
+        there = there_is(known, nothing_kept(self._kv) if not known else "")
         raise UserError(
             "There is no such conversation.", f"None is called {wanted!r}. {there}", "See 'pagekeep cache ls'."
         )

@@ -13,7 +13,7 @@ from app.cli.numbers import about
 from app.cli.session import Session, open_session
 from app.core.errors import UserError
 from app.core.explain import put_aside_words
-from app.core.naming import SHORT_ID
+from app.core.naming import SHORT_ID, there_is
 from app.core.records import Conversation, Message
 from app.core.steady import Unsteady
 from rag.sizes import plural
@@ -196,7 +196,9 @@ def _rest_words(revised: Revised) -> str:
 def _named(session: Session, name: str) -> Conversation:
     found = session.workspace.conversations.find(name)
     if found is None:
-        raise UserError("There is no such conversation.", f"None is called {name!r}.", "See 'pagekeep chat ls'.")
+        titles = [c.title for c in session.workspace.conversations.list()]
+        why = f"None is called {name!r}. {there_is(titles, 'There is none yet.')}"
+        raise UserError("There is no such conversation.", why, "See 'pagekeep chat ls'.")
     return found
 
 

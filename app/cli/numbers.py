@@ -7,8 +7,8 @@ import math
 import re
 from collections.abc import Callable
 
-_UNITS = {"m": 10**6, "g": 10**9, "t": 10**12, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?([mgt]i?)b?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 10**3, "ki": 2**10, "m": 10**6, "g": 10**9, "t": 10**12, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?((?:[kmgt]i?)?)b?", re.IGNORECASE)
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -47,13 +47,17 @@ def number(least: float, most: float = math.inf) -> Callable[[str], float]:
 def size(least: float, most: float) -> Callable[[str], int]:
     """A parser of sizes with a unit (4G, 500 MB, 512MiB) to bytes, of at least `least` and at most `most` GB."""
 
+    allowed = f"at least {_short(least)} and at most {_short(most)}"
+
     def parse(text: str) -> int:
         found = _SIZE.fullmatch(text.strip())
         if found is None:
-            raise argparse.ArgumentTypeError(f"'{text}' is no size; write 4G or 500M")
+            raise argparse.ArgumentTypeError(f"'{text}' is no size; write 4G or 500M, {allowed}")
         value = float(found[1]) * _UNITS[found[2].lower()]
+        if value and not found[2]:
+            raise argparse.ArgumentTypeError(f"'{text}' has no unit; write {text}G, {allowed}")
         if not least * 1e9 <= value <= most * 1e9:
-            raise argparse.ArgumentTypeError(f"must be at least {_short(least)} and at most {_short(most)}, not {text}")
+            raise argparse.ArgumentTypeError(f"must be {allowed}, not {text}")
         return round(value)
 
     return parse

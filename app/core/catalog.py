@@ -29,6 +29,11 @@ class ModelEntry:
     chosen: bool
     present: bool = True
 
+    @property
+    def is_starter(self) -> bool:
+        """Fetched, or the same file opened from elsewhere."""
+        return self.present and (self.origin == "starter" or self.path.name == STARTER_FILE)
+
 
 @dataclass(frozen=True)
 class ModelInfo:

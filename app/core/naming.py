@@ -8,6 +8,7 @@ from app.core.errors import UserError
 from app.core.records import Conversation
 
 SHORT_ID = 8  # characters of an id that are shown, and the fewest that name it
+MOST_NAMES = 8
 
 
 def conversation_called(found: Sequence[Conversation], wanted: str) -> Conversation | None:
@@ -24,6 +25,12 @@ def conversation_called(found: Sequence[Conversation], wanted: str) -> Conversat
         if matching:
             return matching[0]
     return None
+
+
+def there_is(names: Sequence[str], none: str) -> str:
+    """`There is a, b and 3 more.`: what could have been meant; `none` where there is nothing."""
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return f"There is {', '.join(names[:MOST_NAMES])}{more}." if names else none
 
 
 def check_free(found: Iterable[Conversation], title: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import QDialog
 
 from app.core.errors import as_user_error
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rag import Document, IntakeReport
 
 log = logging.getLogger(__name__)
+MARGIN = QSize(80, 80)  # of the window, seen around a dialog
 
 
 class Dialogs(QObject):
@@ -91,6 +92,7 @@ class Dialogs(QObject):
             self.shown.close()
         self.shown = dialog
         dialog.finished.connect(lambda: self._forget(dialog))
+        dialog.resize(dialog.size().boundedTo(self._window.size() - MARGIN))
         dialog.open()
 
     def _forget(self, dialog: QDialog) -> None:

@@ -57,9 +57,9 @@ def document_face(document: Document, read: ReadWhole | None = None, elsewhere: 
     kept = f", {read.words}" if read is not None else ""
     if document.unreadable_pages:
         unread = len(document.unreadable_pages)
-        return RowFace(
-            document.name, f"{pages}, {count(unread)} without readable text{kept}", "warning", "warn", "warn"
-        )
+        words = f"{pages}, {count(unread)} without readable text{kept}"
+        brief = f"{count(unread)} of {pages} unreadable"
+        return RowFace(document.name, words, "warning", "warn", "warn", brief=brief)
     ready = "ready" if document.state == "ready" else "searchable by words"
     return RowFace(document.name, f"{pages}{kept or f', {ready}'}", "document")
 

@@ -42,6 +42,7 @@ KIND_COLORS = {
     "empty": "line_strong",
     "drawing": "line_strong",
 }
+NUMBERS = (1, 3)
 
 
 def summary(report: IntakeReport) -> str:
@@ -101,12 +102,16 @@ class PagesModel(QAbstractTableModel):
         return len(self.HEAD)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = 0) -> object:
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(section)
         shown = role == Qt.ItemDataRole.DisplayRole and orientation == Qt.Orientation.Horizontal
         return self.HEAD[section] if shown else None
 
-    def data(
-        self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> object:
+    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(index.column())
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._shown[index.row()].reason or None
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         page = self._shown[index.row()]
@@ -121,6 +126,12 @@ class PagesModel(QAbstractTableModel):
 
     def page(self, row: int) -> int:
         return self._shown[row].page_index
+
+
+def _alignment(column: int) -> Qt.AlignmentFlag:
+    """Numbers stand right."""
+    side = Qt.AlignmentFlag.AlignRight if column in NUMBERS else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter
 
 
 class IntakeDialog(QDialog):
@@ -138,9 +149,7 @@ class IntakeDialog(QDialog):
         table.setModel(self._model)
         table.verticalHeader().hide()
         table.setShowGrid(False)
-        table.horizontalHeader().setDefaultAlignment(
-            Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        )
+        table.setObjectName("pages")
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.horizontalHeader().setSectionResizeMode(4, QHeaderView.ResizeMode.Stretch)
         table.activated.connect(lambda index: self.open_page.emit(self._model.page(index.row())))

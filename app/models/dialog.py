@@ -59,9 +59,7 @@ class ModelsModel(QAbstractListModel):
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
         return len(self._entries)
 
-    def data(
-        self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> object:
+    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         entry = self._entries[index.row()]
         if role == FACE:
             return entry_face(entry)
@@ -83,6 +81,10 @@ class ModelsDialog(QDialog):
         self.resize(620, 560)
         self._current = label("", "title")
         self._detail = label("", "muted")
+        self._is_loaded = False
+        self._use = button("Use this model", self.use_selected, "primary")
+        self._remove = button("Remove", self.remove_selected, tip="The file stays where it is unless Pagekeep got it")
+        self._starter = button("Get the starter model (98 MB)", lambda: self.fetch("starter"))
         self._rows = ModelsModel()
         self._list = RowList(services.theme, "Models on this machine")
         self._list.setModel(self._rows)
@@ -97,7 +99,26 @@ class ModelsDialog(QDialog):
 
     def reload(self) -> None:
         catalog = self._services.workspace
-        self._services.tasks.read(lambda: catalog.models.models(), self._rows.show_entries)
+        self._services.tasks.read(lambda: catalog.models.models(), self._show_entries)
+
+    def _show_entries(self, entries: Sequence[ModelEntry]) -> None:
+        """The one in use is marked; what can be done depends on the one that is marked."""
+        selected = self._rows.at(self._list.currentIndex().row())
+        self._rows.show_entries(entries)
+        wanted = [n for n, one in enumerate(entries) if selected is not None and one.path == selected.path]
+        wanted += [n for n, one in enumerate(entries) if one.chosen]
+        self._list.setCurrentIndex(self._rows.index(wanted[0] if wanted else 0))
+        self._allow()
+
+    def _allow(self) -> None:
+        entry = self._rows.at(self._list.currentIndex().row())
+        in_use = entry is not None and entry.chosen and self._is_loaded
+        self._use.setEnabled(entry is not None and entry.present and not in_use)
+        self._use.setToolTip("It is in use" if in_use else "")
+        self._remove.setEnabled(entry is not None and not entry.chosen)
+        here = any(self._rows.at(row).is_starter for row in range(self._rows.rowCount()))
+        self._starter.setEnabled(not here)
+        self._starter.setText("The starter model is here" if here else "Get the starter model (98 MB)")
 
     # --- actions ----------------------------------------------------------------------------------
     def use_selected(self) -> None:
@@ -122,9 +143,7 @@ class ModelsDialog(QDialog):
             self._show_error(UserError("This model is in use.", "", "Use another one first."))
             return
         catalog = self._services.workspace
-        self._services.tasks.write(
-            lambda: catalog.models.forget(entry.path), lambda _: self.reload(), self._show_error
-        )
+        self._services.tasks.write(lambda: catalog.models.forget(entry.path), lambda _: self.reload(), self._show_error)
 
     def fetch(self, what: str) -> None:
         self._clear_messages()
@@ -136,11 +155,11 @@ class ModelsDialog(QDialog):
 
     # --- events -----------------------------------------------------------------------------------
     def _show_loaded(self, loaded: ModelLoaded | None) -> None:
+        self._is_loaded = loaded is not None
+        self._allow()
         if loaded is None:
             self._current.setText("No model is loaded")
-            self._detail.setText(
-                "Choose one below, or get the starter model: small, and enough to try everything."
-            )
+            self._detail.setText("Choose one below, or get the starter model: small, and enough to try everything.")
             return
         self._current.setText(loaded.name)
         self._current.setToolTip(str(loaded.path))
@@ -169,16 +188,11 @@ class ModelsDialog(QDialog):
 
     # --- building ---------------------------------------------------------------------------------
     def _lay_out(self) -> None:
-        use = button("Use this model", self.use_selected, "primary")
         actions = QHBoxLayout()
-        for made in (
-            use,
-            button("Open a GGUF file…", self.choose_file),
-            button("Remove", self.remove_selected),
-        ):
+        for made in (self._use, button("Open a GGUF file…", self.choose_file), self._remove):
             actions.addWidget(made)
         actions.addStretch(1)
-        actions.addWidget(button("Get the starter model (98 MB)", lambda: self.fetch("starter")))
+        actions.addWidget(self._starter)
         hub = QHBoxLayout()
         hub.addWidget(self._hub, 1)
         hub.addWidget(button("Get from Hugging Face", self._fetch_hub))
@@ -209,6 +223,7 @@ class ModelsDialog(QDialog):
         events_.model_failed.connect(self._failed)
         events_.fetch_done.connect(self._fetched)
         self._list.activated.connect(lambda _: self.use_selected())
+        self._list.selectionModel().currentChanged.connect(lambda *_: self._allow())
         self._hub.returnPressed.connect(self._fetch_hub)
         self._fetch.failed.connect(self._show_error)
 

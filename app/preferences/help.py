@@ -48,7 +48,7 @@ SHORTCUTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Window",
         (
-            ("Alt+1 / Alt+2 / Alt+3", "Reader / Cache / Timing"),
+            ("Alt+1 / Alt+2 / Alt+3 / Alt+4", "Reader / Search / Cache / Timing"),
             ("Ctrl+M", "Models"),
             ("Ctrl+,", "Preferences"),
             ("F1 or Ctrl+/", "This list"),
@@ -78,9 +78,7 @@ class ShortcutsDialog(QDialog):
 
 
 class AboutDialog(QDialog):
-    def __init__(
-        self, services: Services, folders: tuple[tuple[str, str], ...], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, services: Services, folders: tuple[tuple[str, str], ...], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("About Pagekeep")
         picture = QLabel(pixmap=services.theme.pixmap("pagekeep", "text", 64))
@@ -89,17 +87,13 @@ class AboutDialog(QDialog):
         grid.setVerticalSpacing(6)
         grid.addWidget(picture, 0, 0, 2, 1, Qt.AlignmentFlag.AlignTop)
         grid.addWidget(label(f"Pagekeep {_version()}", "title", wrap=False), 0, 1)
-        grid.addWidget(
-            label("Chat with long PDFs on your own machine; nothing is read twice.", wrap=False), 1, 1
-        )
+        grid.addWidget(label("Chat with long PDFs on your own machine; nothing is read twice.", wrap=False), 1, 1)
         for row, (name, folder) in enumerate(folders, start=2):
             grid.addWidget(label(name, "muted", wrap=False), row, 0)
             shown = label(folder, wrap=False)
             shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             grid.addWidget(shown, row, 1)
-        grid.addWidget(
-            label("MIT licence. Nothing you read or ask leaves this machine.", "muted"), row + 1, 1
-        )
+        grid.addWidget(label("MIT licence. Nothing you read or ask leaves this machine.", "muted"), row + 1, 1)
         _finish(self, grid)
 
 

@@ -12,6 +12,7 @@ class FittingScroll(QScrollArea):
         super().__init__(widgetResizable=True)
         self._least = least
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # what is inside scrolls it into view
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         content.setObjectName(content.objectName() or "page")

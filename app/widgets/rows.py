@@ -17,7 +17,8 @@ ICON = 14
 
 @dataclass(frozen=True)
 class RowFace:
-    """What a row shows. `progress` 0 to 1, None for no bar; `busy` a running mark; colours by theme name."""
+    """What a row shows. `progress` 0 to 1, None for no bar; `busy` a running mark; colours by theme
+    name; `brief` stands for `detail` where that has no room."""
 
     title: str
     detail: str = ""
@@ -26,6 +27,7 @@ class RowFace:
     detail_color: str = "muted"
     progress: float | None = None
     busy: bool = False
+    brief: str = ""
 
 
 class RowDelegate(QStyledItemDelegate):
@@ -92,7 +94,8 @@ class RowDelegate(QStyledItemDelegate):
         y = area.top() + QFontMetrics(self._view.font()).height() + 3
         painter.setFont(font)
         painter.setPen(self._theme.color(face.detail_color))
-        text = metrics.elidedText(face.detail, Qt.TextElideMode.ElideRight, area.width())
+        words = face.detail if metrics.horizontalAdvance(face.detail) <= area.width() else face.brief or face.detail
+        text = metrics.elidedText(words, Qt.TextElideMode.ElideRight, area.width())
         painter.drawText(area.left(), y + metrics.ascent(), text)
         if face.progress is not None:
             self._bar(painter, face.progress, QRectF(area.left(), area.bottom() + 3, area.width(), 3))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QAccessible, QAccessibleEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 STAY_MS = 8000
 ABOVE_COMPOSER = 120
 WIDEST = 620
+GAP = 8
 MOST_WAITING = 4
 
 
@@ -55,7 +56,7 @@ class Toasts(QWidget):
             self._show(message)
 
     def stay_above(self, widget: QWidget) -> None:
-        """Never covers `widget`, which is somewhere in the host."""
+        """Covers nothing: stands at the head of `widget`, which is somewhere in the host and makes room for it."""
         self._above = widget
         widget.installEventFilter(self)
 
@@ -77,6 +78,7 @@ class Toasts(QWidget):
     def _next(self) -> None:
         self._shown = None
         self.hide()
+        self._make_room(0)
         if self._waiting:
             self._show(self._waiting.pop(0))
 
@@ -87,24 +89,35 @@ class Toasts(QWidget):
             message.callback()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Resize and self.isVisible():
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and self.isVisible():
             self._place()
         return False
 
     def _place(self) -> None:
-        host = self.parentWidget()
+        host, above = self.parentWidget(), self._above
+        if above is None or not above.isVisible():
+            box = QRect(0, 0, host.width(), host.height() - ABOVE_COMPOSER + 20)
+        else:
+            box = QRect(above.mapTo(host, QPoint()), above.size())
         margins = self.layout().contentsMargins()
         chrome = margins.left() + margins.right()
         if self._shown is not None and self._shown.action:
             chrome += self._action.sizeHint().width() + self.layout().spacing()
         natural = self._text.fontMetrics().horizontalAdvance(self._text.text()) + 8
-        width = min(natural + chrome, host.width() - 32, WIDEST)
+        width = min(natural + chrome, box.width() - 32, WIDEST)
         height = self.layout().heightForWidth(width)
         self.resize(width, height)
-        bottom = host.height() - ABOVE_COMPOSER + 20
-        if self._above is not None and self._above.isVisible():
-            bottom = self._above.mapTo(host, QPoint(0, 0)).y() - 12
-        self.move((host.width() - width) // 2, bottom - height)
+        inside = above is not None and above.isVisible()
+        self._make_room(height + 2 * GAP if inside else 0)
+        top = box.top() + GAP if inside else box.bottom() - height
+        self.move(box.left() + (box.width() - width) // 2, top)
+
+    def _make_room(self, height: int) -> None:
+        layout = self._above.layout() if self._above is not None else None
+        if layout is not None and layout.contentsMargins().top() != height:
+            margins = layout.contentsMargins()
+            margins.setTop(height)
+            layout.setContentsMargins(margins)
 
 
 def _shortened(text: str, limit: int = 400) -> str:

@@ -1,6 +1,7 @@
 """Commands that need no model, and what is told when something is wrong."""
 
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -199,4 +200,20 @@ def test_budgets_are_shown_and_set_and_kept(pagekeep) -> None:
     assert "next start" not in pagekeep("cache", "budget").out, "nothing was changed"
     assert pagekeep("cache", "stat", "--json").json["budget_bytes"] == 50 * 10**9
     told = pagekeep("cache", "budget", "--ram", "4", "--json").error
-    assert "'4' is no size; write 4G or 500M" in told["why"]
+    assert "'4' has no unit; write 4G, at least 100M" in told["why"]
+    for option, given in (("--ram", "0"), ("--disk", "1K")):
+        why = pagekeep("cache", "budget", option, given, "--json").error["why"]
+        assert re.search(rf"must be at least \d+\w and at most [\d,]+[GT]?, not {given}", why), why
+    assert pagekeep("chat", "fork", "K", "1", "--json").error["next"] == "See 'pagekeep chat fork --help'."
+    assert "pagekeep index remove --help" in pagekeep("index", "remove", "a.pdf", "--hard", "--json").error["next"]
+
+
+def test_an_unknown_conversation_is_told_with_those_there_are(pagekeep) -> None:
+    assert "There is none yet." in pagekeep("chat", "show", "nosuch", "--json").error["why"]
+    store = ConversationStore(pagekeep.home / "data" / "conversations.db")
+    for number in range(10):
+        store.create(f"Garden {number}")
+    store.close()
+    why = pagekeep("chat", "show", "nosuch", "--json").error["why"]
+    assert "There is Garden 9, Garden 8," in why
+    assert why.endswith("and 2 more.")

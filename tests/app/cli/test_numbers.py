@@ -23,6 +23,8 @@ def test_sizes_have_a_unit_and_a_range() -> None:
         ("4", "write 4G"),
         ("-4G", "write 4G"),
         ("much", "4G"),
+        ("0", "must be at least 100M"),
+        ("1K", "must be at least 100M"),
         ("9M", "100M and at most 4096G"),
         ("9999T", "most"),
     ):

@@ -86,13 +86,18 @@ def test_errors_leave_room_and_fit_the_column(panel: LibraryPanel, qtbot: QtBot,
     panel.importing.add(files)
     qtbot.waitUntil(lambda: len(panel.findChildren(ErrorCard)) == 5, timeout=30000)
     qtbot.wait(50)
-    assert panel._errors.height() <= 190
+    assert 24 < panel._errors.height() < 50, "several are one line until it is unfolded"
+    assert panel._errors.summary.fold.text().strip() == "5 imports failed"
+    assert not any(card.isVisible() for card in panel._errors.cards())
+    panel._errors.summary.fold.click()
+    qtbot.wait(50)
+    assert 100 < panel._errors.height() <= 190
     assert panel._stack.height() > 60
     for card in panel._errors.cards():
         parts = [*card.findChildren(QLabel), *card.findChildren(QPushButton)]
         assert all(card.rect().right() >= part.mapTo(card, part.rect().topRight()).x() for part in parts)
         assert card.width() <= panel._errors.viewport().width()
-    panel._errors.clear()
+    panel._errors.summary.close_all.click()
     assert not panel._errors.isVisible()
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.core.errors import UserError
 from app.frame.state import WindowState, load_state, save_state
 from app.preferences.dialog import PreferencesDialog
 from app.preferences.help import SHORTCUTS
@@ -148,6 +150,27 @@ def test_reader_follows_to_the_document_of_the_conversation(driver: Driver, make
     driver.choose(conversations[0])
     driver.until(lambda: reading() == driver.documents()[0], "still at the other's document", 10)
     driver.until(lambda: reader.view.page == 3, "another place", 5)
+
+
+def test_tab_goes_through_the_window_as_one_reads_it(driver: Driver, make_pdf: Callable[..., Path]) -> None:
+    window = driver.window
+    driver.add(make_pdf("orchard.pdf", long_pages("orchard", 2)))
+    driver.until(lambda: window.reader.current(), "not open", 10)
+    window.chat.show_error(UserError("It failed.", "No disk.", "Make room."))
+    window.activateWindow()
+    window.conversations.search.setFocus()
+    driver.wait(0.2)
+    regions = (window.conversations, window.library, window.chat.header, window.chat, window.tabs, window.status)
+    passed: list[int] = []
+    while (here := QApplication.focusWidget()) is not window.conversations.search or not passed:
+        passed.append(next(number for number, region in enumerate(regions) if region.isAncestorOf(here)))
+        QTest.keyClick(here, Qt.Key.Key_Tab)
+        assert len(passed) < 80
+    around = passed.index(0, passed.index(5))  # buttons above the search field come last
+    assert passed[:around] == sorted(passed[:around])
+    assert set(passed) == set(range(6))
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Backtab)
+    assert window.conversations.isAncestorOf(QApplication.focusWidget())
 
 
 def test_each_conversation_has_its_own_place_in_a_document(driver: Driver, make_pdf: Callable[..., Path]) -> None:
