@@ -103,6 +103,7 @@ class Admission:
         turn.found = [Span(0, turn.kv.num_tokens)]
         failed = restore_failed or turn.failed
         self._account(turn, match, failed, turn.kv.num_tokens)
+        self._cache.tree.touch(*turn.kv.pages)
         self._both_ways.read_beyond(turn, failed)
         self._log_settled(turn)
         turn.phase = Phase.PREFILL

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Protocol
 
 
@@ -12,6 +13,32 @@ class TextSource(Protocol):
     def push(self, token: int) -> str: ...
 
     def flush(self) -> str: ...
+
+
+class Resumable(TextSource, Protocol):
+    def resume(self, token_ids: Iterable[int], /) -> None: ...
+
+
+class LateSource:
+    """A text source that is made when it is needed first: a turn that comes is to be computed before anything else.
+
+    It goes on behind the tokens that `behind` gives, which were shown already.
+    """
+
+    def __init__(self, make: Callable[[], Resumable], behind: Callable[[], Iterable[int]]) -> None:
+        self._make, self._behind = make, behind
+
+    def push(self, token: int) -> str:
+        return self._source.push(token)
+
+    def flush(self) -> str:
+        return self._source.flush()
+
+    @cached_property
+    def _source(self) -> TextSource:
+        made = self._make()
+        made.resume(self._behind())
+        return made
 
 
 class AnswerText:

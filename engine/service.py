@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from engine import mishaps
 from engine.admission import Admission
-from engine.answer import AnswerText
+from engine.answer import AnswerText, LateSource
 from engine.background import DocumentReader
 from engine.canary import Canary
 from engine.citation_limit import CitationLimit
@@ -220,9 +220,8 @@ class Service:
             self._emit(report)
 
     def _turn(self, request: Submit, handle: ModelHandle) -> Turn:
-        stream = handle.chat.reply_stream()
-        stream.resume(request.tokens.generated_end())
-        return Turn(request, AnswerText(stream, (*request.sampling.stop, *handle.chat.stops)))
+        source = LateSource(handle.chat.reply_stream, request.tokens.generated_end)
+        return Turn(request, AnswerText(source, (*request.sampling.stop, *handle.chat.stops)))
 
     def _focus(self, command: Focus, running: Running) -> None:
         """The conversation's turns go first; what of it lies on disk is read before a question comes."""

@@ -121,7 +121,6 @@ class KvCache:
         sequence.keep_first(sequence.num_tokens)
         if sequence.num_tokens == len(match.ids):
             sequence.hidden = match.hidden
-        self.tree.touch(*sequence.pages)
         return sequence
 
     def begin_restore(self, match: PrefixMatch, front: int = 0, conversation: str = "") -> Restore:

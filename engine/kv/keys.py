@@ -93,11 +93,12 @@ def chain(root: Key, ids: Ids, roles: Roles, page_tokens: int) -> list[Key]:
 
 def common_prefix(first: Ids, first_roles: Roles, second: Ids, second_roles: Roles) -> int:
     """How many leading tokens agree in id and role."""
+    ids = _agreeing_bytes(first.tobytes(), second.tobytes()) // first.itemsize
+    return min(ids, _agreeing_bytes(first_roles.tobytes(), second_roles.tobytes()))
+
+
+def _agreeing_bytes(first: bytes, second: bytes) -> int:
+    """Leading bytes in common, of the two as large numbers: arrays take longer where the caches are cold."""
     count = min(len(first), len(second))
-    if (
-        first[:count].tobytes() == second[:count].tobytes()
-        and first_roles[:count].tobytes() == second_roles[:count].tobytes()
-    ):
-        return count
-    differs = (first[:count] != second[:count]) | (first_roles[:count] != second_roles[:count])
-    return int(np.argmax(differs)) if differs.any() else count
+    differing = int.from_bytes(first[:count], "little") ^ int.from_bytes(second[:count], "little")
+    return ((differing & -differing).bit_length() - 1) // 8 if differing else count

@@ -1,4 +1,4 @@
-from engine.answer import AnswerText
+from engine.answer import AnswerText, LateSource
 
 
 class Letters:
@@ -55,3 +55,21 @@ def test_what_looks_like_a_stop_string_and_is_none_comes_out() -> None:
 def test_the_earliest_of_several_stop_strings_counts() -> None:
     _, answer = feed("x\n\ny", ("y", "\n\n"))
     assert answer.text == "x"
+
+
+def test_a_source_is_made_when_it_is_needed_and_goes_on_behind_what_was_shown() -> None:
+    made: list[str] = []
+
+    class Resumed(Letters):
+        def resume(self, token_ids: tuple[int, ...]) -> None:
+            made.append("".join(map(chr, token_ids)))
+            self.half = True
+
+    def answer() -> AnswerText:
+        return AnswerText(LateSource(Resumed, lambda: (97, 98)), ())
+
+    begun, stopped = answer(), answer()
+    assert not made
+    assert begun.push(ord("c")) == "c"
+    assert made == ["ab"]
+    assert stopped.finish() == "\ufffd", "what was begun before is ended without a token of its own too"
