@@ -7,7 +7,7 @@ from app.core.kept import documents_of
 from app.core.spans import NEW_WORK
 from app.widgets.bars import Part
 from app.widgets.format import about, ago, count, plural
-from engine.messages import StateReport, document_of_state
+from engine.messages import PageBits, StateReport, document_of_state
 from rag.sizes import size_text
 
 LAST_SAMPLED = 1  # the last token of an answer has no state until the next turn
@@ -73,7 +73,9 @@ def sharers(report: StateReport) -> str:
 
 def values(report: StateReport) -> dict[str, str]:
     others = sharers(report)
-    shared = f"{size_text(report.bytes_shared)} with {others}" if others else "with none"
+    pages = sum(bool(bits & PageBits.SHARED) for bits in report.pages)
+    whole = f" in {plural(pages, 'page')}" if pages else ""
+    shared = f"{size_text(report.bytes_shared)}{whole} with {others}" if others else "with none"
     return {
         "Tokens": count(report.tokens) + (", the last one sampled has no state yet" if sampled_last(report) else ""),
         "In memory": count(report.tokens_memory),

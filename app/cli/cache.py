@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from app.cli.cache_text import (
 from app.cli.console import Console
 from app.cli.notices import of_command
 from app.core.conversations import ConversationStore
+from app.core.errors import UserError
 from app.core.exchanges import in_prompt
 from app.core.explain import Decoder, explained
 from app.core.imported import forget_imported, note_imported
@@ -74,6 +76,8 @@ def _rm(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
     """All names are looked up before the first goes. Texts stay; what others use stays too."""
     names = names_of(paths, tools)
     wanted = list(dict.fromkeys(map(names.need_kept, options.names)))
+    if not options.force:
+        _check_not_pinned(tools, names, wanted)
     removed = []
     for state in wanted:
         done, named = tools.forget(state), names.of(state)
@@ -82,6 +86,15 @@ def _rm(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -
         stays = "Its text stays" if named.status in ("conversation", "in the trash") else "It is gone"
         console.text(f"“{named.name}”: {size_text(done.bytes)} removed. {stays}; what others use too is still kept.")
     console.result({"removed": removed})
+
+
+def _check_not_pinned(tools: StoreTools, names: Names, wanted: Sequence[str]) -> None:
+    pinned = {entry.conversation for entry in tools.ls() if entry.pinned}
+    for state in wanted:
+        if state in pinned:
+            name = names.of(state).name
+            next = f"Unpin it: pagekeep cache pin '{name}' --off; or remove it all the same: --force"
+            raise UserError(f"“{name}” is pinned.", "What is kept of it was to stay. Nothing was removed.", next)
 
 
 def _stat(tools: StoreTools, paths: Paths, console: Console, options: Namespace) -> None:

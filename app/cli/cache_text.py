@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.cli.cache_names import Named, Names
-from app.core.explain import reason_words
+from app.core.explain import place_words, reason_words
 from app.core.naming import SHORT_ID
 from app.core.records import Difference
 from engine.kv.disk import Gone
@@ -195,8 +195,7 @@ def difference_lines(found: StateDifference, same: bool, words: Difference | Non
     if words is None:
         there = f"Token {found.position:,}: id {found.first_token} in the first, id {found.second_token} in the second"
         return [common, f"{there} ({found.why})."]
-    kind = "question" if words.role == "user" else "answer"
-    where = f"message {words.number} ({kind}), token {words.index + 1:,} (token {words.position + 1:,} of the whole)"
+    where = f"{place_words(words)} (token {words.position + 1:,} of the whole)"
     if words.roles_differ:
         return [common, f"They part in {where}: “{words.found}” was read once as prompt and once as answer."]
     return [common, f"They part in {where}: “{words.expected}” in the first, “{words.found}” in the second."]

@@ -172,6 +172,7 @@ def _add_cache(commands: Commands) -> None:
     command(actions, "ls", "Kept state by conversation")
     remove = command(actions, "rm", "Remove what is kept of conversations or of imported states; texts stay")
     remove.add_argument("names", nargs="+", metavar="NAME", help="as 'cache ls' shows them, or ids")
+    remove.add_argument("--force", action="store_true", help="also what is pinned")
     show = command(actions, "show", "The pages of a conversation")
     show.add_argument("conversation", metavar="NAME", help="its title or id")
     diff = command(actions, "diff", "Where two conversations part")

@@ -37,6 +37,7 @@ def explained(found: FirstDifference | None, messages: Sequence[Message], decode
         expected=token_words(decoder, found.expected),
         found=token_words(decoder, found.found),
         roles_differ=found.expected == found.found,
+        head=message.placement.head_tokens if message else 0,
     )
 
 
@@ -181,11 +182,20 @@ def _operation(one: Operation) -> str:
 
 def difference_line(found: Difference) -> str:
     """`First difference: message 3 (question), token 12: “ long” was kept, “ deep” is there now.`"""
-    kind = "question" if found.role == "user" else "answer"
-    where = f"message {found.number} ({kind}), token {found.index + 1:,}" if found.message is not None else "the end"
+    where = place_words(found)
     if found.roles_differ:
         return f"First difference: {where}: “{found.found}” was read once as prompt and once as answer."
     return f"First difference: {where}: “{found.expected}” was kept, “{found.found}” is there now."
+
+
+def place_words(found: Difference) -> str:
+    """`message 3 (question), token 12`: counted from where the question begins, behind documents and header."""
+    if found.message is None:
+        return "the end"
+    if found.index < found.head:
+        return f"message {found.number} (what stands before the question), token {found.index + 1:,}"
+    kind = "question" if found.role == "user" else "answer"
+    return f"message {found.number} ({kind}), token {found.index - found.head + 1:,}"
 
 
 def _message_at(position: int, messages: Sequence[Message]) -> tuple[int, Message | None, int]:

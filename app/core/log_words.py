@@ -53,8 +53,8 @@ def _rest(entry: dict[str, Any]) -> str:
 
 def _save(entry: dict[str, Any]) -> list[str]:
     """`bytes`: all that was written for it since the conversation was saved before, page by page and its end."""
-    size = [size_text(entry["state_bytes"])] if "state_bytes" in entry else []
-    new = f"{size_text(entry.get('bytes', 0))} {'of it ' if size else ''}new on disk"
+    size = [f"{size_text(entry['state_bytes'])} in memory"] if "state_bytes" in entry else []
+    new = f"{size_text(entry.get('bytes', 0))} new on disk"
     kept = entry.get("on_disk", True)
     return [plural(entry.get("tokens", 0), "token"), *size, new if kept else "not on disk", *_pairs(entry, _SAVE)]
 

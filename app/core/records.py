@@ -136,8 +136,9 @@ class Difference:
     """The first token at which a prompt left what was kept of its conversation.
 
     `position` in the prompt; `index` in the message `message` (its id, None behind the last one), which is the
-    `number`th, from 1. `expected` by what was kept, `found` in the prompt, as text; equal where the same token was
-    read once as prompt and once as answer (`roles_differ`).
+    `number`th, from 1; its first `head` tokens are header and documents, or the template's. `expected` by what was
+    kept, `found` in the prompt, as text; equal where the same token was read once as prompt and once as answer
+    (`roles_differ`).
     """
 
     position: int
@@ -148,6 +149,7 @@ class Difference:
     expected: str
     found: str
     roles_differ: bool = False
+    head: int = 0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from app.chat.words import speed_words
-from app.core.explain import exact_again, operation_words, reason_words
+from app.core.explain import exact_again, operation_words, place_words, reason_words
 from app.core.records import Message, TurnReport
 from app.widgets.bars import Part
 from app.widgets.format import count, duration, plural, rate
@@ -97,12 +97,12 @@ def operations(report: TurnReport) -> str:
 
 
 def difference_words(report: TurnReport) -> str:
-    """`message 3, token 12: “ long” → “ deep”`"""
+    """`message 3 (question), token 12: “ long” → “ deep”`"""
     found = report.difference
     if found is None or not report.recomputed():
         return ""
     change = "once as prompt, once as answer" if found.roles_differ else f"“{found.expected}” → “{found.found}”"
-    return f"message {found.number}, token {found.index + 1:,}: {change}"
+    return f"{place_words(found)}: {change}"
 
 
 def as_json(messages: Sequence[Message]) -> str:

@@ -270,6 +270,7 @@ def test_what_is_kept_is_told_in_words(pagekeep, book: Path, starter_model: Path
     assert [e["bytes"] for e in saved] == [done["bytes_written"] for done in written.values()]
     assert saved[0]["bytes"] > 0.9 * saved[0]["state_bytes"], "all pages of the first, not its end alone"
     assert pagekeep("cache", "pin", "one").status == 0
+    assert "pinned" in pagekeep("cache", "rm", "one", "--json").error["what"], "it goes only by --force or unpinned"
     listed = pagekeep("cache", "ls").out.splitlines()
     assert listed[0].split()[:5] == ["conversation", "id", "what", "tokens", "on"]
     cells = sorted(tuple(filter(None, line.split("  "))) for line in listed[1:])
@@ -279,7 +280,7 @@ def test_what_is_kept_is_told_in_words(pagekeep, book: Path, starter_model: Path
     ]
     part = pagekeep("cache", "diff", "one", "two")
     assert "tokens in common" in part.out
-    assert "message 1 (question)" in part.out
+    assert "message 1 (question), token 1 (token " in part.out, "within the question and in the whole"
     assert "“Which” in the first, “What” in the second" in part.out
     data = pagekeep("cache", "diff", "one", "two", "--json").json
     assert data["same"] is False

@@ -20,7 +20,7 @@ from app.cache_panel.numbers import token_parts as state_parts
 from app.cache_panel.page_map import COLORS, MapArea
 from app.cache_panel.panel import CachePanel
 from app.chat.words import report_line
-from app.core.explain import explain_lines, reason_key, reason_words, reuse_words
+from app.core.explain import explain_lines, place_words, reason_key, reason_words, reuse_words
 from app.core.log_words import log_words
 from app.core.records import Difference, Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
 from app.core.spans import Operation
@@ -222,7 +222,10 @@ def test_operations_are_told_apart_from_the_prefill_they_cause() -> None:
     assert shown["Read again (turns removed)"] == "tokens 100–911"
     found = Difference(100, 3, 2, "user", 4, " long", " deep")
     shown = dict(lines(replace(report, difference=found, approximate=True)))
-    assert shown["First difference"] == "message 2, token 5: “ long” → “ deep”"
+    assert shown["First difference"] == "message 2 (question), token 5: “ long” → “ deep”"
+    behind, before = replace(found, index=1805, head=1804), replace(found, index=1803, head=1804)
+    assert place_words(behind) == "message 2 (question), token 2", "within the question, whatever stands before it"
+    assert place_words(before) == "message 2 (what stands before the question), token 1,804"
     assert shown["Operations"].endswith("approximate")
     assert "Operations" not in dict(lines(TurnReport(TokenReport(), PhaseTimes(), "none")))
     assert "Drafted ahead" not in shown
@@ -295,8 +298,8 @@ def test_the_log_in_words() -> None:
     edited = log_words({"operation": "reuse", "tokens": 1861, "disk": 1851, "cut": 72, "reason": "edited"})
     assert "10 tokens read again" in edited, "more was kept behind the edited question, and is not there any more"
     saved = {"operation": "save", "level": "info", "tokens": 1830, "state_bytes": 42_163_200, "bytes": 900_000}
-    assert log_words(saved) == "save      1,830 tokens, 42.2 MB, 900 kB of it new on disk"
-    assert log_words({**saved, "on_disk": False}) == "save      1,830 tokens, 42.2 MB, not on disk"
+    assert log_words(saved) == "save      1,830 tokens, 42.2 MB in memory, 900 kB new on disk"
+    assert log_words({**saved, "on_disk": False}) == "save      1,830 tokens, 42.2 MB in memory, not on disk"
     assert log_words({"operation": "canary", "equal": False, "start": 64}) == "canary    not equal, start 64"
     told = {"operation": "notice", "level": "warn", "what": "Not saved.", "why": "The disk is full.", "next": ""}
     assert log_words(told) == "notice    Not saved. The disk is full."
