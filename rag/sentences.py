@@ -14,9 +14,11 @@ MARKS = (
     "\u06e7\u06e8\u06ea-\u06ed"
 )
 MARK = re.compile(f"[{MARKS}]")
-_LETTERS = rf"[^\W{CJK}](?:[^\W{CJK}]|[{MARKS}])*"
+_LETTERS = rf"[^\W{CJK}]+(?:[{MARKS}]+[^\W{CJK}]*)*"
 WORD = re.compile(rf"[{CJK}]|{_LETTERS}(?:['’]{_LETTERS})*")
+ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)  # the same in ASCII, twice as fast
 IDEOGRAPH = re.compile(rf"[{CJK}]")
+FIRST_IDEOGRAPH = CJK[0]
 END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”）]*|[؟۔]+[\"'”’»)\]]*(?=\s|$)|\n[ \t]*\n")
 ABBREVIATION = re.compile(
     r"(?:\b(?i:e\.g|i\.e|cf|vs|etc|al|figs?|eqs?|secs?|ch|vol|nos?|pp?|dr|mr|mrs|ms|prof|st|resp|approx|ca)"
@@ -30,6 +32,8 @@ LONGEST_WORDS = 80
 
 def count_words(text: str) -> float:
     """Words; two ideographs or syllable blocks count as one."""
+    if text.isascii():
+        return len(ASCII_WORD.findall(text))
     ideographs = len(IDEOGRAPH.findall(text))
     return len(WORD.findall(text)) - ideographs / 2
 
@@ -77,10 +81,13 @@ def _trimmed(text: str, start: int, end: int) -> Span:
 
 def _bounded(text: str, start: int, end: int) -> Iterator[Span]:
     """The span cut into parts of at most LONGEST_WORDS words."""
+    if end - start < LONGEST_WORDS:  # a word has a letter at least
+        yield _trimmed(text, start, end)
+        return
     words = 0.0
     first = start
     for match in WORD.finditer(text, start, end):
-        words += 0.5 if IDEOGRAPH.match(match[0]) else 1
+        words += 0.5 if match[0] >= FIRST_IDEOGRAPH and IDEOGRAPH.match(match[0]) else 1
         if words > LONGEST_WORDS:
             yield _trimmed(text, first, match.start())
             first, words = match.start(), 1

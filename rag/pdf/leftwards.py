@@ -57,8 +57,10 @@ def rows_rejoined(characters: Characters) -> tuple[str, list[int]] | None:
     """The page's rows where PDFium broke them letter by letter: it takes a page with only a line or two of Hebrew for
     one that is written downwards. None for other pages."""
     text = characters.text
+    if characters.turn or not right_to_left(text):
+        return None
     letters = [index for index, letter in enumerate(text) if not letter.isspace()]
-    if characters.turn or not right_to_left(text) or BROKEN * text.count("\n") < len(letters):
+    if BROKEN * text.count("\n") < len(letters):
         return None
     rows: dict[int, list[int]] = {}
     for index in letters:
