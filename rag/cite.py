@@ -31,6 +31,7 @@ CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 ENDED = re.compile(r"[.!?…:;。！？][*_\"'”’»)\]\s]*$")
 ITEM = re.compile(r"\n[ \t]*(?=(?:[-*•–]|\d{1,3}[.)])[ \t]+\S)")
 SPACE = re.compile(r"\s+")
+WORD_BEFORE = re.compile(r"\w+[ \t]*\Z")
 
 
 @dataclass(frozen=True)
@@ -64,20 +65,39 @@ def cite(
     """
     numbered = dict(passages) if isinstance(passages, Mapping) else dict(enumerate(passages, 1))
     evidences = Evidences({number: passage.text for number, passage in numbered.items()})
-    checker = _Checker(answer, numbered, evidences, library, Words.of(question).forms)
-    found = claims(answer)
+    own = own_numbers(answer, numbered)
+    checker = _Checker(answer, numbered, evidences, library, Words.of(question).forms, own)
+    found = claims(answer, own)
     if cut and found and not ENDED.search(answer, *found[-1].span):
         found[-1] = replace(found[-1], whole=False)
     return [citation for claim in found for citation in checker.check(claim)]
 
 
-def claims(answer: str) -> list[Claim]:
+def own_numbers(answer: str, passages: Mapping[int, Passage]) -> frozenset[int]:
+    """Where in the answer a number in brackets is none of ours but the documents' own ("Note [4]"): copied together
+    with the word before it, or standing there where our passages have no such number."""
+    texts = [SPACE.sub(" ", passage.text) for passage in passages.values()]
+
+    def copied(match: re.Match[str]) -> bool:
+        if not any(match[0] in text for text in texts):
+            return False
+        numbers = {int(part) for part in re.split(r"[,;]", match[1])}
+        before = WORD_BEFORE.search(answer, 0, match.start())
+        together = SPACE.sub(" ", before[0] + match[0]) if before else ""
+        return not numbers <= passages.keys() or bool(together and any(together in text for text in texts))
+
+    return frozenset(match.start() for match in MARKER.finditer(answer) if copied(match))
+
+
+def claims(answer: str, own: frozenset[int] = frozenset()) -> list[Claim]:
     """The answer's sentences; a marker belongs to the sentence it stands in or right behind, at the start of a line
-    to the one that follows."""
+    to the one that follows. `own`: where brackets are no markers."""
     plain = MARKER.sub(lambda match: " " * len(match[0]), answer)
     spans = [item for span in sentences(plain) for item in _items(plain, span)]
     marked: dict[int, list[tuple[int, Span]]] = {}
     for match in MARKER.finditer(answer):
+        if match.start() in own:
+            continue
         owner = _owner(plain, spans, match)
         numbers = [int(part) for part in re.split(r"[,;]", match[1])]
         marked.setdefault(owner, []).extend((number, match.span()) for number in numbers)
@@ -124,6 +144,7 @@ class _Checker:
     evidences: Evidences
     library: Library
     asked: tuple[str, ...]  # words of the question
+    own: frozenset[int]  # where brackets are the documents' own
 
     def check(self, claim: Claim) -> Iterator[Citation]:
         known = list(dict.fromkeys(number for number, _ in claim.markers if number in self.passages))
@@ -174,7 +195,11 @@ class _Checker:
 
     def _text(self, span: Span) -> str:
         start, end = span
-        return MARKER.sub(lambda match: " " * len(match[0]), self.answer[start:end])
+
+        def blank(match: re.Match[str]) -> str:
+            return match[0] if start + match.start() in self.own else " " * len(match[0])
+
+        return MARKER.sub(blank, self.answer[start:end])
 
     def _citation(self, offset: int, evidence: Evidence) -> Citation:
         passage = self.passages[evidence.number]

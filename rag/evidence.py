@@ -28,7 +28,8 @@ LEAST_CONTENT = 5  # content words of a sentence that names no passage and no nu
 SHORT_AGREEMENT = 0.75  # for sentences that share only two, or only one with the passage they are marked with
 LOOKED_AT = 8  # passages compared word by word
 ENOUGH_ALONE = 0.9  # a sentence with this part of what two give is cited alone
-ABOUT_ANSWERING = frozenset({"answer", "question", "passag", "text", "follow"})  # stems that say nothing by themselves
+# Stems that say nothing by themselves.
+ABOUT_ANSWERING = frozenset({"answer", "question", "passag", "text", "follow", "note"})
 SPACE = re.compile(r"\s+")
 NAME = re.compile(r"(?=.*[^\W\d_])(?=.*[\d_]).+")  # letters with digits or underscores
 
@@ -163,6 +164,8 @@ class Evidences:
             shared = stems & theirs
             part = self._weight(shared) / whole if whole else 0.0
             least = AGREEMENT if len(shared) >= SHARED_WORDS or _names_told(shared) else SHORT_AGREEMENT
+            if len(shared) == 1 and len(theirs) < SHARED_WORDS and not figures:
+                continue  # a heading, or a footnote's mark: "Note [4]:"
             if len(shared) >= least_shared and part >= least and figures <= source.numbers(span):
                 yield Evidence(number, "matched", span, (0, len(claim.rstrip())), part * factor)
 

@@ -8,13 +8,29 @@ from app.core.records import StoredCitation
 from app.core.shown_numbers import printed_numbers
 
 MARKS = {"exact": "✓", "altered": "≈", "matched": "→", "not_found": "✗"}
+MEANINGS = {
+    "exact": "word for word",
+    "altered": "with changes",
+    "matched": "matched by Pagekeep",
+    "not_found": "not in the documents",
+}
 
 
 def citation_lines(text: str, citations: Sequence[StoredCitation]) -> Iterator[str]:
-    """`→ [1] FILE, page 34: “quote”`, a line each, in the order of their numbers."""
+    """`→ [1] FILE, page 34: “quote”`, a line each, in the order of their numbers; a passage's further places stand
+    below its first, then what the marks mean."""
     numbers = printed_numbers(text, citations)
+    before = None
     for citation in sorted(citations, key=lambda c: (numbers[c.marker], c.answer_start)):
-        yield f"  {MARKS.get(citation.verified, '?')} [{numbers[citation.marker]}] {_place(citation)}"
+        number = numbers[citation.marker]
+        name = f"[{number}]" if number != before else f"{'and':>{len(str(number)) + 2}}"
+        yield f"  {MARKS.get(citation.verified, '?')} {name} {_place(citation)}"
+        before = number
+    used = [
+        f"{MARKS[verdict]} {MEANINGS[verdict]}" for verdict in MARKS if any(c.verified == verdict for c in citations)
+    ]
+    if used:
+        yield f"    ({', '.join(used)})"
 
 
 def _place(citation: StoredCitation) -> str:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pypdfium2
 import pytest
 
@@ -5,6 +7,7 @@ from rag import Citation, Document, Library, Passage
 from rag.cite import cite, claims
 from rag.evidence import common_runs
 from rag.pdf.text import clean
+from tests.rag.pdf_files import write_pdf
 
 
 @pytest.fixture
@@ -218,3 +221,32 @@ def test_items_of_a_list_are_claims_of_their_own() -> None:
     answer = "- Keys cost twelve euros [1]\n- Desks cost thirty euros [2]\n  2) Chairs are free [3]"
     assert [[number for number, _ in claim.markers] for claim in claims(answer)] == [[1], [2], [3]]
     assert answer[slice(*claims(answer)[1].span)].startswith("- Desks cost thirty euros")
+
+
+@pytest.fixture
+def noted(library: Library, tmp_path: Path) -> list[Passage]:
+    """Two passages of a text with footnotes of its own, [4] and [8]."""
+    pages = [
+        ["The heap grows towards higher addresses. Note [4]: the stack grows the other way."],
+        ["Note [8]:", "Interrupts are kept off while the table is written, and the timer waits."],
+    ]
+    document = library.add(write_pdf(tmp_path / "notes.pdf", pages))
+    return library.passages(document.id)
+
+
+def test_a_footnote_of_the_document_is_no_citation(library: Library, noted: list[Passage]) -> None:
+    answer = "Note [4]: the stack grows the other way."
+    (citation,) = cite(answer, noted, library)
+    assert (citation.marker, citation.verified) == (1, "exact")
+
+
+def test_a_footnote_with_the_number_of_a_passage_is_no_citation_either(library: Library, noted: list[Passage]) -> None:
+    numbered = {8: noted[0], 9: noted[-1]}
+    assert cite("Note [8]:", numbered, library) == []
+    (citation,) = cite("The heap grows towards higher addresses [8].", numbered, library)
+    assert (citation.marker, citation.verified) == (8, "exact")
+
+
+def test_a_mark_of_a_footnote_matches_nothing(library: Library, noted: list[Passage]) -> None:
+    found = cite("Note it well [1]. A note [2].", noted, library)
+    assert [one.verified for one in found] == ["not_found", "not_found"]

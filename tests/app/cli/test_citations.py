@@ -14,10 +14,25 @@ def test_without_numbers_in_the_text_they_count_from_one() -> None:
     assert list(citation_lines("Kept. Long.", [second, CITED])) == [
         "  → [1] a.pdf, page iv: “Kept”",
         "  → [2] a.pdf, page v: “Kept”",
+        "    (→ matched by Pagekeep)",
     ]
 
 
 def test_numbers_that_the_model_wrote_stay_those_of_the_text() -> None:
     invented = replace(CITED, marker=77, ranges=(), page_labels=(), verified="not_found", answer_start=11)
     lines = list(citation_lines("Kept [19]. Never [77].", [CITED, invented]))
-    assert lines == ["  → [19] a.pdf, page iv: “Kept”", "  ✗ [77] not found in the documents"]
+    assert lines == [
+        "  → [19] a.pdf, page iv: “Kept”",
+        "  ✗ [77] not found in the documents",
+        "    (→ matched by Pagekeep, ✗ not in the documents)",
+    ]
+
+
+def test_further_places_of_a_passage_do_not_look_like_another_with_its_number() -> None:
+    copied = replace(CITED, marker=1, verified="exact")
+    again = replace(CITED, marker=1, page_labels=("v",), answer_start=6, answer_count=5)
+    assert list(citation_lines("Kept [1]. Long.", [copied, again])) == [
+        "  ✓ [1] a.pdf, page iv: “Kept”",
+        "  → and a.pdf, page v: “Kept”",
+        "    (✓ word for word, → matched by Pagekeep)",
+    ]

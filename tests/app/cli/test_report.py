@@ -28,7 +28,7 @@ def test_json_has_the_numbers_of_the_terminal_and_the_models_own() -> None:
     for text in ("Kept.", "Kept [19]."):
         cited = replace(ANSWER, text=text, citations=(CITED,))
         (citation,) = answer_json(cited, TALK)["citations"]
-        (line,) = citation_lines(text, cited.citations)
+        line, _ = citation_lines(text, cited.citations)
         assert f"[{citation['marker']}]" in line
         assert citation["passage"] == 19
 
