@@ -24,12 +24,13 @@ from rag.pdf import inspect
 from rag.pdf.client import Contents, ExtractedPage, Extraction, Limits
 from rag.pdf.process import Child
 from rag.protocols import Cancelled, Embedder, OnProgress
-from rag.sizes import size_text
+from rag.sizes import plural, size_text
 from rag.types import Document, DocumentId, IngestPhase, IngestProgress
 
 COPY_BYTES = 1 << 20
 REPAIR = (sys.executable, "-m", "rag.pdf.repair")
 REPAIR_SECONDS = 120.0
+FOUND_ANEW = "Damaged: its table of objects is lost; PDFium searched the whole file for them."
 REPAIRABLE = ("format", "unreadable", "zero_pages")
 PAGES_A_TRANSACTION = 32
 PASSAGES_A_TRANSACTION = 64
@@ -123,7 +124,7 @@ def _open(shelf: Shelf, job: Job, part: Path, plain: Path) -> tuple[Contents, st
         return repaired
     if contents.pages == 0:
         raise inspect.refused(part, job.path.name, "zero_pages", "", False)
-    return contents, ""
+    return contents, f"{FOUND_ANEW} {plural(contents.pages, 'page')} found." if inspect.lost_table(part) else ""
 
 
 def _contents(shelf: Shelf, job: Job, path: Path, password: str | None) -> Contents:
@@ -146,9 +147,17 @@ def _repaired(shelf: Shelf, job: Job, part: Path, plain: Path) -> tuple[Contents
     with suppress(DocumentError):
         contents = _contents(shelf, job, plain, None)
         if message["type"] == "done" and contents.pages:
-            return contents, message["how"]
+            cut = "" if inspect.has_end(part) else " The end of the file is missing."
+            return contents, f"{message['how']}{cut} {_how_many(contents.pages, message['expected'])}"
     plain.unlink(missing_ok=True)
     return None
+
+
+def _how_many(found: int, expected: int) -> str:
+    if expected > found:
+        return f"{plural(found, 'page')} of at least {expected:,} were found, {expected - found:,} are missing."
+    told = "all that its page tree tells of" if expected == found else "how many it had is not known"
+    return f"{plural(found, 'page')} found, {told}."
 
 
 def read_text(shelf: Shelf, job: Job, document: Document) -> None:

@@ -70,7 +70,8 @@ class Library(Collections):
         cancelled: Cancelled | None = None,
         password: str | None = None,
     ) -> Document:
-        """Takes a PDF in and returns when it is complete; a file already there is returned at once.
+        """Takes a PDF in and returns when it is complete; a file already there is returned at once, and is found by
+        its new name too.
 
         A killed or cancelled import is gone on with when the file, or the library's copy of it, is added again. A
         trashed document is restored. Of a file that needs a password an unprotected copy is kept. Callbacks come on
@@ -85,7 +86,12 @@ class Library(Collections):
         inspect.check_is_pdf(path)
         cancelled = cancelled or _never
         job = Job(path, ingest.file_hash(path, cancelled), password, on_progress or _ignore, cancelled)
-        return self._complete(job)
+        document = self._complete(job)
+        if path.name == document.name or path.name in document.other_names:
+            return document
+        with self._shelf.db.transaction():
+            records.add_name(self._shelf.db, document.id, path.name)
+        return self.document(document.id)
 
     def recognise(
         self,
@@ -211,18 +217,26 @@ class Library(Collections):
     # Catalogue
 
     def find(self, key: str | Path) -> Document:
-        """A document by name, path of the original or the copy, or SHA-256 (or its first 8 or more digits)."""
+        """A document by one of its names, by path of the original or the copy, or by SHA-256 (its first 8 digits or
+        more). Errors: DocumentError of kind "unknown_document", with names that are near."""
         text = str(key)
-        found = self._documents("name = ?2 AND trashed IS NULL", text)
+        found = self._named(text)
         if not found and Path(text).is_file():
             found = self._documents("sha256 = ?2", ingest.file_hash(Path(text), _never))
         if not found and len(text) >= 8:
             found = self._documents("substr(sha256, 1, length(?2)) = ?2", text.lower())
         if not found:
-            found = self._documents("name = ?2 AND trashed IS NULL", Path(text).name)
+            found = self._named(Path(text).name)
         if not found:
-            raise records.unknown(text)
+            raise records.unknown(text, [name for d in self.documents() for name in (d.name, *d.other_names)])
         return found[-1]
+
+    def _named(self, name: str) -> list[Document]:
+        """Documents of that name, else those that were added again under it; none from the trash."""
+        among = "id IN (SELECT document_id FROM other_names WHERE name = ?2)"
+        return self._documents("name = ?2 AND trashed IS NULL", name) or self._documents(
+            f"{among} AND trashed IS NULL", name
+        )
 
     def is_being_read(self, document: Document) -> bool:
         """Whether this or another process takes it in at this moment."""

@@ -41,6 +41,9 @@ class Document:
         unreadable_pages: pages whose text could not be had (scans, garbled or broken pages).
         embedded: every window has its vector from the library's embedder.
         language: whose stemmer made its words in the index, by Snowball's name; "" for the index's own (English).
+        other_names: names under which the same content was added again; it is found by any of them.
+        note: what is wrong with the file as a whole, and what was done for it; "" when nothing is.
+        metadata: what the file says of itself: "title", "author" and the like, as far as they are given.
     """
 
     id: DocumentId
@@ -54,6 +57,9 @@ class Document:
     unreadable_pages: tuple[int, ...] = ()
     embedded: bool = False
     language: str = ""
+    other_names: tuple[str, ...] = ()
+    note: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,14 @@ class PageReport:
     kind: PageKind
     characters: int
     reason: str = ""
+
+
+MISSING_LETTERS = "letters are missing: their font does not say which they are."
+
+
+def lacks_letters(page: PageReport) -> bool:
+    """It can be read, but its words are broken where letters are missing."""
+    return page.kind == "text" and page.reason.endswith(MISSING_LETTERS)
 
 
 @dataclass(frozen=True)

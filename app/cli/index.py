@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from app.core.lookups import FoundPassage, Scope
 from app.core.settings import Settings
 from rag import Library
 from rag.sizes import plural
-from rag.types import Document, PageReport
+from rag.types import Document, IntakeReport, PageReport, lacks_letters
 
 
 def run(options: Namespace, console: Console) -> int | None:
@@ -45,7 +45,7 @@ def _add(options: Namespace, console: Console, session: Session) -> int:
     notices = [{"what": n.what, "why": n.why, "next": n.next} for n in session.notices]
     failures = {"failed": [{"file": file, **error.to_json()} for file, error in failed]} if failed else {}
     console.result({"documents": [document_json(d) for d in documents], **failures, "notices": notices})
-    _print(console, documents)
+    _print(console, documents, library)
     if not console.as_json:
         for file, error in failed:
             console.note(f"Not taken: {file}: {error.what} {error.why} {error.next}".rstrip())
@@ -71,7 +71,7 @@ def _taken(options: Namespace, session: Session) -> tuple[list[Document], list[t
 def _tell_other_name(session: Session, file: Path, document: Document) -> None:
     if file.name != document.name and file.name != document.path.name:
         what = f"{file.name} is the same file as {document.name}."
-        session.notice(what, "The library has its content once.", f"Ask about {document.name}.")
+        session.notice(what, "The library has its content once.", "It is found by either name.")
 
 
 def _remove(options: Namespace, console: Console, session: Session) -> None:
@@ -98,8 +98,8 @@ def _report(options: Namespace, console: Console, session: Session) -> None:
     pages = [page_json(page) for page in report.pages]
     console.result({**document_json(report.document), "note": report.note, "pages": pages})
     console.text(f"{report.document.name}: {plural(report.document.pages, 'page')}")
-    if report.note:
-        console.text(report.note)
+    for line in (*about_lines(replace(report.document, note=report.note)), *letter_lines(report)):
+        console.text(line)
     for page in report.pages:
         reason = f"  {page.reason}" if page.reason else ""
         console.text(f"{page.page_index:>5}  {page.label:>6}  {page.kind:<8} {page.characters:>7,}{reason}")
@@ -218,6 +218,9 @@ def document_json(document: Document) -> dict[str, Any]:
         "embedded": document.embedded,
         "added": document.added,
         "unreadable_pages": list(document.unreadable_pages),
+        "other_names": list(document.other_names),
+        "note": document.note,
+        "metadata": dict(document.metadata),
     }
 
 
@@ -247,11 +250,28 @@ def hit_json(hit: FoundPassage, library: Library) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, documents: list[Document]) -> None:
+def _print(console: Console, documents: list[Document], library: Library | None = None) -> None:
+    """`library`: to tell of missing letters too."""
     for d in documents:
         unread = f", {plural(len(d.unreadable_pages), 'page')} not readable" if d.unreadable_pages else ""
         state = "searchable by words" if d.state == "words" else d.state
-        console.text(f"{d.name}  {plural(d.pages, 'page')}, {plural(d.characters, 'character')}, {state}{unread}")
+        what = f"{plural(d.characters, 'character')}, {state}" if d.characters or d.state == "importing" else "no text"
+        console.text(f"{d.name}  {plural(d.pages, 'page')}, {what}{unread}")
+        lines = [*about_lines(d), *(letter_lines(library.report(d.id)) if library else ())]
+        for line in lines:
+            console.text(line)
+
+
+def about_lines(document: Document) -> list[str]:
+    """What is wrong with the file, under which other names it came, what can be done about its scans."""
+    names = f"Also added as: {', '.join(document.other_names)}" if document.other_names else ""
+    scans = f"Read them with OCR: pagekeep index ocr '{document.name}'" if document.unreadable_pages else ""
+    return [f"    {line}" for line in (document.note, names, scans) if line]
+
+
+def letter_lines(report: IntakeReport) -> list[str]:
+    pages = sum(lacks_letters(page) for page in report.pages)
+    return [f"    Letters are missing on {plural(pages, 'page')} (see 'pagekeep index report')."] if pages else []
 
 
 ACTIONS = {

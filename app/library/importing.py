@@ -100,6 +100,12 @@ class Importing(QObject):
             self._services.toasts.say(
                 f"“{event.document.name}” was in the library already; nothing was read again."
             )
+        elif event.document.note:
+            self._services.toasts.say(
+                f"“{event.document.name}”: {event.document.note}",
+                "Report",
+                lambda: self.report_wanted.emit(event.document),
+            )
         elif event.document.unreadable_pages:
             unread = len(event.document.unreadable_pages)
             self._services.toasts.say(

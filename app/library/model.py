@@ -60,8 +60,17 @@ def document_face(document: Document, read: ReadWhole | None = None, elsewhere: 
         words = f"{pages}, {count(unread)} without readable text{kept}"
         brief = f"{count(unread)} of {pages} unreadable"
         return RowFace(document.name, words, "warning", "warn", "warn", brief=brief)
+    if document.note:
+        brief = f"{pages}, damaged"
+        return RowFace(document.name, f"{pages}, damaged file{kept}", "warning", "warn", "warn", brief=brief)
     ready = "ready" if document.state == "ready" else "searchable by words"
     return RowFace(document.name, f"{pages}{kept or f', {ready}'}", "document")
+
+
+def file_lines(document: Document) -> list[str]:
+    """What is wrong with the file, and the other names under which it came."""
+    names = f"Also added as {', '.join(document.other_names)}" if document.other_names else ""
+    return [line for line in (document.note, names) if line]
 
 
 class LibraryModel(QAbstractListModel):
@@ -85,7 +94,8 @@ class LibraryModel(QAbstractListModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return shown.title
         if role in (Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
-            return f"{shown.title}, {shown.detail}"
+            document = self.document(index.row())
+            return "\n".join((f"{shown.title}, {shown.detail}", *(file_lines(document) if document else ())))
         return None
 
     # --- documents --------------------------------------------------------------------------------

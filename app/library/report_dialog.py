@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
@@ -19,9 +20,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.library.model import file_lines
 from app.widgets.cards import button, label
 from app.widgets.format import count, plural
 from app.widgets.theme import Theme
+from rag.types import lacks_letters
 
 if TYPE_CHECKING:
     from rag import IntakeReport, PageReport
@@ -82,6 +85,10 @@ class PageStrip(QWidget):
             self.chosen.emit(self._pages[place].page_index)
 
 
+def needs_attention(page: PageReport) -> bool:
+    return page.kind != "text" or lacks_letters(page)
+
+
 class PagesModel(QAbstractTableModel):
     HEAD = ("Page", "File page", "Kind", "Characters", "Why")
 
@@ -92,7 +99,7 @@ class PagesModel(QAbstractTableModel):
 
     def only_problems(self, only: bool) -> None:
         self.beginResetModel()
-        self._shown = [page for page in self._all if page.kind != "text"] if only else self._all
+        self._shown = [page for page in self._all if needs_attention(page)] if only else self._all
         self.endResetModel()
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
@@ -155,7 +162,7 @@ class IntakeDialog(QDialog):
         table.activated.connect(lambda index: self.open_page.emit(self._model.page(index.row())))
         strip = PageStrip(theme, report.pages)
         strip.chosen.connect(self.open_page)
-        problems = any(page.kind != "text" for page in report.pages)
+        problems = any(needs_attention(page) for page in report.pages)
         only = QCheckBox("Only pages that need attention")
         only.toggled.connect(self._model.only_problems)
         only.setChecked(problems)
@@ -173,6 +180,8 @@ class IntakeDialog(QDialog):
         layout.setContentsMargins(18, 16, 18, 14)
         layout.setSpacing(10)
         layout.addWidget(label(summary(report), "title"))
+        for line in file_lines(replace(report.document, note=report.note)):
+            layout.addWidget(label(line, "warn" if line == report.note else "muted"))
         layout.addWidget(strip)
         layout.addWidget(only)
         layout.addWidget(table, 1)

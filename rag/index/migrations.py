@@ -141,8 +141,17 @@ BY_PAGE = "CREATE INDEX windows_by_page ON windows (document_id, page_index, ord
 
 EXTRACTIONS = "ALTER TABLE documents ADD COLUMN extraction INTEGER NOT NULL DEFAULT 1;"
 
+NAMES = """
+CREATE TABLE other_names (
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    PRIMARY KEY (document_id, name)
+) WITHOUT ROWID;
+ALTER TABLE documents ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
+"""
+
 WAIT_S = 30.0
-STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS, RESTEMMED, BY_PAGE, EXTRACTIONS)
+STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS, RESTEMMED, BY_PAGE, EXTRACTIONS, NAMES)
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rag.pdf.client import Contents, ExtractedPage
 from rag.pdf.text import CharMap
 from rag.types import CharRange, Document, DocumentId, DocumentState, Outline, PageReport, Passage
 
+MOST_NEAR = 3  # names suggested where none is right
 CHUNKER = 2  # raised when passages are cut differently: unfinished documents are then cut afresh
 EXTRACTION = 2  # raised when the text of pages comes out differently: these are then read anew (`rag.reread`)
 
@@ -25,17 +27,21 @@ SELECT documents.*,
     EXISTS (SELECT 1 FROM vectors WHERE document_id = documents.id AND done >= documents.windows
             AND (embedder = ?1 OR ?1 = '')) AS embedded,
     (SELECT json_group_array(page_index) FROM pages
-     WHERE document_id = documents.id AND kind IN ('scan', 'garbled')) AS unread
+     WHERE document_id = documents.id AND kind IN ('scan', 'garbled')) AS unread,
+    (SELECT json_group_array(name) FROM (SELECT name FROM other_names WHERE document_id = documents.id ORDER BY name))
+        AS others
 FROM documents
 """
 
 
 def add_document(db: Database, sha256: str, name: str, contents: Contents, added: float, note: str) -> DocumentId:
     cursor = db.run(
-        "INSERT INTO documents (sha256, name, file, pages, phase, chunker, stemming, extraction, added, note)"
-        " VALUES (?, ?, ?, ?, 'text', ?, ?, ?, ?, ?)",
-        (sha256, name, f"{sha256}.pdf", contents.pages, CHUNKER, stems.STEMMING, EXTRACTION, added, note),
-    )
+        "INSERT INTO documents (sha256, name, file, pages, phase, chunker, stemming, extraction, added, note,"
+        " metadata)"
+        " VALUES (?, ?, ?, ?, 'text', ?, ?, ?, ?, ?, ?)",
+        (sha256, name, f"{sha256}.pdf", contents.pages, CHUNKER, stems.STEMMING, EXTRACTION, added, note,
+         json.dumps(dict(contents.metadata))),
+    )  # fmt: skip
     document_id = DocumentId(int(cursor.lastrowid or 0))
     entries = [(document_id, n, e.title, e.page_index, e.level) for n, e in enumerate(contents.outline)]
     db.run_many("INSERT INTO outline VALUES (?, ?, ?, ?, ?)", entries)
@@ -170,6 +176,17 @@ def _document(row: Row, files: Path) -> Document:
         unreadable_pages=tuple(json.loads(row["unread"])),
         embedded=bool(row["embedded"]),
         language=row["language"],
+        other_names=tuple(json.loads(row["others"])),
+        note=row["note"],
+        metadata=json.loads(row["metadata"]),
+    )
+
+
+def add_name(db: Database, document_id: DocumentId, name: str) -> None:
+    """A further name of its content; its first one is none."""
+    db.run(
+        "INSERT OR IGNORE INTO other_names SELECT id, ?2 FROM documents WHERE id = ?1 AND name != ?2",
+        (document_id, name),
     )
 
 
@@ -227,8 +244,19 @@ def page_texts(db: Database, document_id: DocumentId) -> Iterable[tuple[int, str
         last = rows[-1][0]
 
 
-def unknown(document_id: object) -> DocumentError:
-    """`document_id`: a number, or what was taken for a name."""
+def unknown(document_id: object, names: Sequence[str] = ()) -> DocumentError:
+    """`document_id`: a number, or what was taken for a name; `names`: those there are."""
     why = f"None is called “{document_id}”." if isinstance(document_id, str) else f"It has no number {document_id}."
+    if isinstance(document_id, str) and (near := _near(Path(document_id).name, names)):
+        why += f" There is {' and '.join(f'“{name}”' for name in near)}."
     next = "Take its file in first, or give its name as the library lists it ('pagekeep index ls')."
     return DocumentError("This document is not in the library.", why, next, "unknown_document")
+
+
+def _near(wanted: str, names: Sequence[str]) -> list[str]:
+    """At most three names that may be meant: such as begin like it, then such as are spelled nearly so."""
+    folded = {name: name.casefold() for name in names}
+    sought = wanted.casefold()
+    begin = [name for name, low in folded.items() if sought and (low.startswith(sought) or low == f"{sought}.pdf")]
+    alike = get_close_matches(sought, folded.values(), MOST_NEAR, 0.7) if not begin else []
+    return [*begin, *(name for name, low in folded.items() if low in alike)][:MOST_NEAR]

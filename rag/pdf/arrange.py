@@ -15,6 +15,7 @@ import pypdfium2 as pdfium
 
 from rag.pdf.characters import Box, Characters
 from rag.pdf.columns import Line, in_columns, right_to_left, same_row
+from rag.pdf.glyph_codes import read_codes
 from rag.pdf.leftwards import in_logical_order, rows_rejoined
 from rag.pdf.restore import restored, spells_nothing
 from rag.pdf.spaces import missing_spaces
@@ -25,6 +26,7 @@ NEAR = 1.0  # between it and what follows, in the same measure
 SPACE = 1.5  # the widest space, in the same measure; cells of a table are further apart
 HYPHENS = "-\u2010\ufffe\x02"
 SAMPLES = 12
+CODES_REASON = "Its fonts do not say which letters they have; ligatures and quotes were read as TeX encodes them."
 TURNS = 4  # quarter turns of a full one
 DOWNWARDS = 3  # of them let lines that are written down the page, from right to left, run as others do
 
@@ -33,13 +35,14 @@ class Arranged(NamedTuple):
     """`origin[k]`: PDFium index of `text[k]`; of a character that was put in, that of its neighbour. None: k.
 
     `unmapped`: part of the characters that spell nothing and whose fonts do not say which letters they are.
-    `restored`: what was done about such fonts.
+    `restored`: what was done about such fonts. `lost`: letters whose codes mean nothing.
     """
 
     text: str
     origin: Sequence[int] | None
     unmapped: float = 0.0
     restored: str = ""
+    lost: int = 0
 
 
 def arranged(page: pdfium.PdfPage) -> Arranged:
@@ -47,11 +50,17 @@ def arranged(page: pdfium.PdfPage) -> Arranged:
     with Characters(page) as shown:
         found = _upright(page, shown)
         unmapped = shown.unmapped() if shown.lacks_maps() and spells_nothing(found.text) else None
+        codes = set(shown.lost_codes())
     if unmapped is not None and found.origin is not None:
         unmapped = [unmapped[index] for index in found.origin]
     text, reason = restored(found.text, unmapped)
     share = 0.0 if reason or not unmapped else sum(unmapped) / len(unmapped)
-    return Arranged(text, found.origin, share, reason)
+    if reason or not codes:
+        return Arranged(text, found.origin, share, reason)
+    places = range(len(text)) if found.origin is None else found.origin
+    lost = [at for at, index in enumerate(places) if index in codes]
+    text, left = read_codes(text, lost)
+    return Arranged(text, found.origin, share, CODES_REASON if left < len(lost) else "", left)
 
 
 def _upright(page: pdfium.PdfPage, shown: Characters) -> Arranged:

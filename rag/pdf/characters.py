@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from ctypes import PYFUNCTYPE, c_double, c_int, c_uint, c_void_p
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -11,6 +12,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 PROBES = 8
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 class Box(NamedTuple):
@@ -103,6 +105,11 @@ class Characters:
     def unmapped(self) -> list[bool]:
         """Of each character, whether its font does not say which letter it is."""
         return [_map_error(self._handle, index) == 1 for index in range(len(self.text))]
+
+    def lost_codes(self) -> list[int]:
+        """Places of control codes that stand for a letter, which their font does not say."""
+        found = (match.start() for match in CONTROL.finditer(self.text))
+        return [index for index in found if self.text[index] == "\x00" or _map_error(self._handle, index) == 1]
 
     def runs(self) -> list[Box]:
         """Boxes of the runs of text as the file draws them, in its order."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rag.types import PageKind
+from rag.types import MISSING_LETTERS, PageKind
 
 FEW_CHARACTERS = 60  # a page number and a stamp; a scanner's added line has about 20
 LITTLE_TEXT = 600  # below it a large picture may hold the page's real text
@@ -16,6 +16,8 @@ STROKES = 100  # of lines and curves; a page with a frame and some rules has few
 GARBLED_SHARE = 0.2
 OLD_FONT_SHARE = 0.4
 UNMAPPED_SHARE = 0.5
+LEAST_LOST, MANY_LOST = 3, 8
+LOST_SHARE = 0.002
 NO_LETTERS = "The fonts do not say which letters their shapes are."
 
 
@@ -32,10 +34,17 @@ class Drawn:
     strokes: int = 0
 
 
-def classify(text: str, drawn: Drawn, unmapped: float = 0.0) -> tuple[PageKind, str]:
-    """Kind and reason. `unmapped`: part of the letters that spell nothing and whose font does not say what they are."""
+def classify(text: str, drawn: Drawn, unmapped: float = 0.0, lost: int = 0) -> tuple[PageKind, str]:
+    """Kind and reason.
+
+    Args:
+        unmapped: part of the letters that spell nothing and whose font does not say what they are.
+        lost: letters that are left out of the text, because their font does not say what they are.
+    """
     counts = {c: n for c, n in Counter(text).items() if not c.isspace()}
     visible = sum(counts.values())
+    if lost >= MANY_LOST and lost > GARBLED_SHARE * (visible + lost):
+        return "garbled", NO_LETTERS
     if visible < FEW_CHARACTERS and drawn.picture >= PICTURE_SHARE:
         return "scan", "The page is a picture without a text layer."
     if visible < FEW_CHARACTERS and drawn.strokes >= STROKES:
@@ -47,7 +56,14 @@ def classify(text: str, drawn: Drawn, unmapped: float = 0.0) -> tuple[PageKind, 
         return "garbled", reason
     if visible < LITTLE_TEXT and drawn.picture >= PICTURE_SHARE:
         return "mixed", "Beside the text there is a large picture, which may hold more of it."
-    return "text", ""
+    return "text", missing_letters(lost, visible)
+
+
+def missing_letters(lost: int, visible: int) -> str:
+    """What to say of a page that can be read but for some letters; "" where too few are lost to break its words."""
+    if lost < LEAST_LOST or lost < LOST_SHARE * visible:
+        return ""
+    return f"{lost:,} {MISSING_LETTERS}"
 
 
 def garbled(counts: Mapping[str, int]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,12 +28,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Contents:
-    """What is known of a PDF before its pages are read. `labels`: one per page, file number where it has none."""
+    """What is known of a PDF before its pages are read. `labels`: one per page, file number where it has none.
+    `metadata`: "title", "author" and the like, as far as the file gives them."""
 
     pages: int
     labels: tuple[str, ...]
     outline: tuple[Outline, ...]
     encrypted: bool
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,9 @@ class Extraction:
 
 def _contents(message: Message) -> Contents:
     outline = tuple(Outline(title, page, level) for title, page, level in message["outline"])
-    return Contents(message["pages"], tuple(message["labels"]), outline, message["encrypted"])
+    return Contents(
+        message["pages"], tuple(message["labels"]), outline, message["encrypted"], message.get("metadata", {})
+    )
 
 
 def _page(message: Message) -> ExtractedPage:

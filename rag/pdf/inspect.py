@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import BinaryIO
 
 from rag.errors import DocumentError
 
+STARTXREF = re.compile(rb"startxref\s+(\d{1,15})")
+TABLE = re.compile(rb"\s*(?:xref|\d+\s+\d+\s+obj)")
 HEADER_WITHIN = 1024  # PDFium looks for %PDF- in the first 1,024 bytes
 LOOKS_LIKE = (
     (b"\x89PNG", "a PNG picture"),
@@ -79,14 +83,33 @@ def refused(path: Path, name: str, kind: str, message: str, had_password: bool) 
     if kind == "slow":
         way_out = "Try again when the machine has less to do, or try another copy of it."
         return DocumentError(f"{name} cannot be opened.", message, way_out, kind)
-    if kind == "format" and not _has_end(path):
+    if kind == "format" and not has_end(path):
         why = "The end of the file is missing."
         return DocumentError(f"{name} is cut off.", why, "Download or copy it again.", "truncated")
     return DocumentError(f"{name} cannot be read.", f"It is damaged ({message}).", "Try another copy of it.")
 
 
-def _has_end(path: Path) -> bool:
+def has_end(path: Path) -> bool:
+    return b"%%EOF" in _tail(path)
+
+
+def _tail(path: Path) -> bytes:
     with path.open("rb") as file:
         file.seek(0, 2)
         file.seek(max(0, file.tell() - 2048))
-        return b"%%EOF" in file.read()
+        return file.read()
+
+
+def lost_table(path: Path) -> bool:
+    """The file does not say right where its table of objects stands; PDFium then looks for the objects itself."""
+    places = STARTXREF.findall(_tail(path))
+    if not places:
+        return True
+    with path.open("rb") as file:
+        start = max(0, file.read(HEADER_WITHIN).find(b"%PDF-"))  # places are counted from the header
+        return not any(_is_table(file, int(places[-1]) + shift) for shift in {0, start})
+
+
+def _is_table(file: BinaryIO, place: int) -> bool:
+    file.seek(place)
+    return TABLE.match(file.read(64)) is not None

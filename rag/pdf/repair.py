@@ -17,6 +17,7 @@ from rag.pdf.process import Message, lower_limits, private_output, send
 
 OBJECT = re.compile(rb"(?<![0-9])(\d{1,10}) \d{1,5} obj\b(.*?)\bendobj\b", re.DOTALL)
 PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+MOST_PAGES = 100_000  # a larger number in a rotten file is rot
 HIGHEST = 4_000_000  # PDFium refuses files with object numbers above 2**22; rotten bytes make such
 CONTENTS = re.compile(rb"/Contents\s*((?:\d+\s+\d+\s+R)|\[[^\]]*\])")
 REFERENCE = re.compile(rb"(\d+)\s+\d+\s+R")
@@ -24,6 +25,10 @@ STREAM = re.compile(rb"stream\r?\n(.*?)(?:\r?\n)?endstream", re.DOTALL)
 FIRST = re.compile(rb"/First\s+(\d+)")
 LOST = "Damaged: the pages that could be found were saved; letters on them may be wrong."
 REBUILT = "Damaged: its structure was rebuilt."
+TREE = re.compile(rb"/Type\s*/Pages(?![A-Za-z])")
+COUNT = re.compile(rb"/Count\s+(\d{1,6})(?!\d)")
+KIDS = re.compile(rb"/Kids\s*\[([^\]]*)\]")
+NAMED_PAGE = re.compile(rb"\(page\.(\d{1,5})\)")  # destinations as hyperref names them
 
 
 def main() -> None:
@@ -37,16 +42,17 @@ def answer(path: str, save_as: str) -> Message:
     errors: list[str] = []
     for how, attempt in ((REBUILT, rewrite), (LOST, collect)):
         try:
-            if attempt(path, save_as) > 0:
-                return {"type": "done", "how": how}
+            found, expected = attempt(path, save_as)
+            if found > 0:
+                return {"type": "done", "how": how, "pages": found, "expected": expected}
             errors.append("no pages")
         except Exception as error:
             errors.append(f"{type(error).__name__}: {error}")
     return {"type": "error", "message": "; ".join(errors)}
 
 
-def rewrite(path: str, save_as: str) -> int:
-    """pypdf's reading of the file, written anew; returns the number of pages."""
+def rewrite(path: str, save_as: str) -> tuple[int, int]:
+    """pypdf's reading of the file, written anew; returns the number of pages, and of those its page tree tells."""
     import pypdf
 
     reader = pypdf.PdfReader(path, strict=False)
@@ -55,11 +61,13 @@ def rewrite(path: str, save_as: str) -> int:
     pages = len(reader.pages)
     if pages:
         pypdf.PdfWriter(clone_from=reader).write(save_as)
-    return pages
+    told = reader.root_object["/Pages"].get_object().get("/Count", 0)
+    return pages, int(told) if isinstance(told, int) and told <= MOST_PAGES else 0
 
 
-def collect(path: str, save_as: str) -> int:
-    """All whole objects of the file, its pages under a new root; returns the number of pages."""
+def collect(path: str, save_as: str) -> tuple[int, int]:
+    """All whole objects of the file, its pages under a new root; returns the number of pages, and the least there must
+    have been (0: nothing tells)."""
     with open(path, "rb") as file:
         data = file.read()
     objects: dict[int, bytes] = {}
@@ -72,7 +80,19 @@ def collect(path: str, save_as: str) -> int:
     pages = [number for number, body in objects.items() if _is_page(body, objects)]
     if pages:
         _write(save_as, objects, pages)
-    return len(pages)
+    return len(pages), _expected(objects)
+
+
+def _expected(objects: dict[int, bytes]) -> int:
+    """At least so many pages the file had, by what is left of its page tree and of the names of its pages."""
+    heads = {number: body.split(b"stream", 1)[0] for number, body in objects.items()}
+    trees = [head for head in heads.values() if TREE.search(head)]
+    counts = [int(found[1]) for head in trees if (found := COUNT.search(head))]
+    kids = {int(n) for head in trees if (found := KIDS.search(head)) for n in REFERENCE.findall(found[1])}
+    leaves = {n for n in kids if n not in heads or PAGE.search(heads[n])}
+    leaves |= {n for n, head in heads.items() if PAGE.search(head)} if kids else set()
+    named = [int(n) for head in heads.values() for n in NAMED_PAGE.findall(head)]
+    return max((n for n in (*counts, *named, len(leaves)) if n <= MOST_PAGES), default=0)
 
 
 def _is_page(body: bytes, objects: dict[int, bytes]) -> bool:

@@ -8,6 +8,7 @@ moment.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -25,6 +26,8 @@ ERROR_KINDS = {
     raw.FPDF_ERR_PASSWORD: "encrypted",
     raw.FPDF_ERR_FORMAT: "format",
 }
+METADATA = {"Title": "title", "Author": "author", "Subject": "subject", "CreationDate": "created"}
+LONGEST_METADATA = 300
 MOST_OBJECTS = 4000  # of a page, looked at for pictures and lines
 
 
@@ -67,7 +70,16 @@ def opened(document: pdfium.PdfDocument) -> Message:
         "labels": labels,
         "outline": outline(document),
         "encrypted": encrypted,
+        "metadata": metadata(document),
     }
+
+
+def metadata(document: pdfium.PdfDocument) -> dict[str, str]:
+    """What the file says of itself, without what made it; dates as year-month-day."""
+    given = {key: " ".join(clean(document.get_metadata_value(key))[0].split()) for key in METADATA}
+    date = re.match(r"D:(\d{4})(\d{2})?(\d{2})?", given["CreationDate"])
+    given["CreationDate"] = "-".join(part for part in date.groups() if part) if date else ""
+    return {name: given[key][:LONGEST_METADATA] for key, name in METADATA.items() if given[key]}
 
 
 def outline(document: pdfium.PdfDocument) -> list[tuple[str, int | None, int]]:
@@ -99,7 +111,7 @@ def page(document: pdfium.PdfDocument, index: int) -> Message:
             "kind": "garbled",
             "reason": f"The page is damaged and could not be read ({error}).",
         }
-    kind, reason = classify(text, pictured, found.unmapped)
+    kind, reason = classify(text, pictured, found.unmapped, found.lost)
     return {
         "type": "page",
         "page": index,

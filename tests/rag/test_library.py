@@ -3,6 +3,7 @@ import shutil
 import stat
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pypdfium2
@@ -54,7 +55,10 @@ def test_adding_again_gives_the_same_document_at_once(library: Library, sample: 
     shutil.copy(sample_pdf(), other_name)
     phases: list[str] = []
     again = library.add(other_name, lambda progress: phases.append(progress.phase))
-    assert again == sample
+    assert again == replace(sample, other_names=("copy.pdf",))
+    assert library.find("copy.pdf") == library.find(sample.name) == again
+    with pytest.raises(DocumentError, match=r"There is “copy\.pdf”"):
+        library.find("copy")
     assert phases == ["done"]
     assert len(library.documents()) == 1
 

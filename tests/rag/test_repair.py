@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag import DocumentError, Library
+from rag.ingest import FOUND_ANEW
 from rag.pdf.repair import LOST, REBUILT, collect
 from tests.rag import pdf_files
 
@@ -20,7 +21,7 @@ def test_a_lost_root_is_found(library: Library, tmp_path: Path, root: bytes) -> 
     path.write_bytes(ROOT.sub(root, DATA))
     document = library.add(path)
     assert (document.pages, document.state) == (12, "words")
-    assert library.report(document.id).note == REBUILT
+    assert library.report(document.id).note == f"{REBUILT} 12 pages found, all that its page tree tells of."
     assert library.search("page11mark")[0].page_index == 11
     assert library.find(path) == document  # its hash is the file's, not the copy's
     assert library.add(path) == document
@@ -31,7 +32,8 @@ def test_the_whole_pages_of_a_file_that_is_cut_off(library: Library, tmp_path: P
     path.write_bytes(DATA[: len(DATA) * 6 // 10])
     document = library.add(path)
     assert 5 <= document.pages <= 8
-    assert library.report(document.id).note == LOST
+    assert document.note == library.report(document.id).note
+    assert document.note.startswith(f"{LOST} The end of the file is missing. {document.pages} pages ")
     for page in range(document.pages):
         assert f"page{page}mark" in library.page_text(document.id, page)
 
@@ -49,7 +51,7 @@ def test_pages_in_packed_objects(tmp_path: Path) -> None:
         b"4 0 obj\n<< /Type /ObjStm /N 2 /First %d /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream\nendobj\n"
         b"5 0 obj\n<< /Type /Cat" % (len(text), text, len(head), len(packed), packed)
     )
-    assert collect(str(path), str(tmp_path / "out.pdf")) == 1
+    assert collect(str(path), str(tmp_path / "out.pdf")) == (1, 0)
     import pypdfium2
 
     document = pypdfium2.PdfDocument(tmp_path / "out.pdf")
@@ -64,3 +66,22 @@ def test_nothing_to_save(library: Library, tmp_path: Path) -> None:
         library.add(path)
     assert error.value.kind == "truncated"
     assert list((library.folder / "files").iterdir()) == []
+
+
+def test_a_page_tree_that_is_left_tells_how_many_pages_are_missing(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "book.pdf"
+    places = [match.start() for match in re.finditer(rb"/Type /Page\b", DATA)]
+    rotten = bytearray(ROOT.sub(b"", DATA))
+    for place in places[2:5]:
+        rotten[place : place + 11] = b"/Type /Pxge"
+    path.write_bytes(bytes(rotten).replace(b"/Catalog", b"/Catalxg"))
+    document = library.add(path)
+    assert document.note.endswith("9 pages of at least 12 were found, 3 are missing.")
+
+
+def test_a_wrong_place_of_the_table_is_told(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "book.pdf"
+    path.write_bytes(re.sub(rb"startxref\s+\d+", b"startxref\n7", DATA))
+    assert library.add(path).note == f"{FOUND_ANEW} 12 pages found."
+    (tmp_path / "junk.pdf").write_bytes(b"some lines of a mail\n\n" + DATA)
+    assert library.add(tmp_path / "junk.pdf").note == ""

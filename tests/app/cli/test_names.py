@@ -113,6 +113,22 @@ def test_the_same_file_under_another_name_is_told(pagekeep, tmp_path: Path) -> N
     done = pagekeep("index", "add", sample_pdf(), copy, "--words-only", "--json").json
     assert [d["document"] for d in done["documents"]] == ["pagekeep-sample.pdf"]
     assert [n["what"] for n in done["notices"]] == ["copy.pdf is the same file as pagekeep-sample.pdf."]
+    assert done["documents"][0]["other_names"] == ["copy.pdf"]
+    copy.unlink()
+    for name in ("copy.pdf", "pagekeep-sample.pdf"):
+        assert "    Also added as: copy.pdf\n" in pagekeep("index", "report", name).out
+    assert "There is “pagekeep-sample.pdf”." in pagekeep("index", "report", "pagekeep-sample").err
+
+
+def test_a_damaged_file_is_told_wherever_it_is_named(pagekeep, tmp_path: Path) -> None:
+    whole = pdf_files.pdf_bytes(pdf_files.book(12))
+    cut = tmp_path / "cut.pdf"
+    cut.write_bytes(whole[: len(whole) * 6 // 10])
+    added = pagekeep("index", "add", cut, "--words-only").out
+    for told in (added, pagekeep("index", "ls").out, pagekeep("index", "report", "cut.pdf").out):
+        assert "    Damaged: the pages that could be found were saved" in told
+        assert "The end of the file is missing." in told
+    assert pagekeep("index", "report", "cut.pdf", "--json").json["note"].startswith("Damaged: ")
 
 
 def test_a_collection_of_files_that_are_not_there_is_not_made(pagekeep) -> None:

@@ -21,6 +21,7 @@ from app.widgets.drop import DropTarget
 from app.widgets.theme import Theme
 from assets import sample_pdf
 from rag import IntakeReport
+from rag.types import MISSING_LETTERS
 from tests.app.gui.pdf_files import long_pages
 
 MakePdf = Callable[..., Path]
@@ -195,3 +196,20 @@ def test_scans_are_offered_to_be_read(qtbot: QtBot, services: Services) -> None:
     with qtbot.waitSignal(dialog.read_wanted) as wanted:
         dialog.read_some.click()
     assert wanted.args == [[1]]
+
+
+def test_what_is_wrong_with_a_file_is_told_in_the_list_and_the_report(
+    qtbot: QtBot, services: Services, panel: LibraryPanel
+) -> None:
+    added = services.workspace.library.add(sample_pdf())
+    document = replace(added, note="Damaged: 9 pages of 12 were found.", other_names=("copy.pdf",))
+    page = services.workspace.library.report(document.id).pages[0]
+    broken = replace(page, reason=f"9 {MISSING_LETTERS}")
+    panel.rows.put(document)
+    tip = panel.rows.data(panel.rows.index(0), Qt.ItemDataRole.ToolTipRole)
+    assert tip == f"{added.name}, 10 pages, damaged file\nDamaged: 9 pages of 12 were found.\nAlso added as copy.pdf"
+    dialog = IntakeDialog(services.theme, IntakeReport(document, (page, broken), document.note))
+    qtbot.addWidget(dialog)
+    shown = [made.text() for made in dialog.findChildren(QLabel)]
+    assert {"Damaged: 9 pages of 12 were found.", "Also added as copy.pdf"} <= set(shown)
+    assert dialog._model.rowCount() == 1, "only the page whose letters are missing"
