@@ -77,7 +77,7 @@ class Chip(QWidget):
         super().__init__()
         self.setObjectName("chip")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setMaximumWidth(WIDEST + (90 if face.gone else 0))
+        self.widest = WIDEST + (90 if face.gone else 0)
         self.face = face
         self.open_button = _OpenButton(face.name)
         icon = theme.icon("warning", "warn") if face.gone else theme.icon("document")

@@ -14,11 +14,14 @@ from app.chat.words import shown_title
 from app.core.lookups import Scope
 from app.core.records import Conversation, Mode
 from app.widgets.elided import ElidedLabel
+from app.widgets.fitting import FittingScroll
 from app.widgets.flow import FlowLayout
 from app.widgets.theme import Theme
 from engine.messages import ModelLoaded, Reasoning
 
 NARROW = 520
+LEAST_CHIPS, MOST_CHIPS = 54, 114  # pixels: two rows, and nearly four; what is more scrolls
+NARROW_CHIP = 142
 REASONING_WIDTH = 150
 _MODES: tuple[tuple[Mode, str, str], ...] = (
     ("auto", "Auto", "Whole documents where they fit the context, passages otherwise"),
@@ -127,7 +130,9 @@ class Header(QWidget):
         layout.setContentsMargins(20, 10, 20, 8)
         layout.setSpacing(8)
         layout.addLayout(top)
-        layout.addWidget(self._chips)
+        chips = FittingScroll(self._chips, LEAST_CHIPS)
+        chips.setMaximumHeight(MOST_CHIPS)
+        layout.addWidget(chips)
         font = self._title.font()
         font.setPointSizeF(font.pointSizeF() + 1.5)
         font.setBold(True)
@@ -147,6 +152,8 @@ class Header(QWidget):
         needed = NARROW + (0 if self.reasoning.isHidden() else REASONING_WIDTH)
         _stack(self._top, self.width() < needed)
         _stack(self._switches, self.width() < NARROW - REASONING_WIDTH)
+        for chip in self._chips.findChildren(Chip):
+            chip.setMaximumWidth(chip.widest if self.width() >= NARROW else NARROW_CHIP)
 
     def show_conversation(self, conversation: Conversation, documents: Sequence[ChipFace]) -> None:
         """`documents`: in the order of attaching."""
@@ -170,6 +177,7 @@ class Header(QWidget):
         add.setFixedHeight(24)
         add.clicked.connect(lambda: self.attach.emit(add))
         self._flow.addWidget(add)
+        self._arrange()
         self._chips.updateGeometry()
 
     def _add_scope(self) -> None:

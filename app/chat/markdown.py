@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+_CODE_SPAN = re.compile(r"`[^`]+`")
 _LIST_MARKS = re.compile(r"^[ \t>]*(?:(?:\d{1,9}[.)]|[-+*])(?:[ \t]+|$))+", re.MULTILINE)
 
 
@@ -59,7 +60,7 @@ class Parsed:
 
 def parse(text: str, markers: Iterable[int] | Mapping[int, int] = ()) -> Parsed:
     """Blocks of `text`; `markers`: the citations that may become links, with the numbers shown for them."""
-    groups = list(_groups(_parser().parse(text)))
+    groups = list(_groups(_parser().parse(_with_kept_bars(text))))
     known, lines = as_numbers(markers), text.split("\n")
     made = (_block(group, known, _source(group, lines)) for group in groups)
     blocks = tuple(block for block in made if block is not None)
@@ -97,6 +98,18 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
     parser.disable(["image", "reference"])  # a definition of a reference shows nothing
     return parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
+
+
+def _with_kept_bars(text: str) -> str:
+    """Bars in the code of a table's cell belong to it, though CommonMark's tables want them escaped: models don't."""
+    if "|" not in text or "`" not in text:
+        return text
+    lines = (_CODE_SPAN.sub(_escaped, line) if line.lstrip().startswith("|") else line for line in text.split("\n"))
+    return "\n".join(lines)
+
+
+def _escaped(code: re.Match[str]) -> str:
+    return re.sub(r"(?<!\\)\|", r"\\|", code[0])
 
 
 def _groups(tokens: Sequence[Token]) -> Iterable[list[Token]]:

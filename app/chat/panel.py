@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.chips import ChipFace
 from app.chat.composer import Composer
@@ -51,6 +51,9 @@ class ChatPanel(QWidget):
         self.composer = Composer(services.theme)
         self.offer = ModelOffer(services)
         self.empty = EmptyState(services.theme, "chat", "Ask about a PDF", "Drop PDFs anywhere on the window.")
+        self._empty_page = QScrollArea(widgetResizable=True)  # it scrolls in a low window
+        self._empty_page.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._empty_page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._suggestions = QWidget()
         self._adding = (
             self.empty.add_button("Add PDFs…", self.add_wanted.emit),
@@ -81,7 +84,7 @@ class ChatPanel(QWidget):
     def show_empty(self, empty: bool) -> None:
         """The page that is not shown takes no room from the other."""
         rule = QSizePolicy.Policy.Preferred if empty else QSizePolicy.Policy.Ignored
-        self.empty.setSizePolicy(QSizePolicy.Policy.Preferred, rule)
+        self._empty_page.setSizePolicy(QSizePolicy.Policy.Preferred, rule)
         self._middle.setCurrentIndex(0 if empty else 1)
 
     def show_model(self, has_model: bool) -> None:
@@ -150,7 +153,9 @@ class ChatPanel(QWidget):
             made = button(text, lambda text=text: self._suggest(text))
             suggestions.addWidget(made, 0, Qt.AlignmentFlag.AlignHCenter)
         self.empty.add_widget(self._suggestions)
-        self._middle.addWidget(self.empty)
+        self.empty.setObjectName("page")
+        self._empty_page.setWidget(self.empty)
+        self._middle.addWidget(self._empty_page)
         self._middle.addWidget(self.transcript)
         place = QWidget()
         offering = QHBoxLayout(place)

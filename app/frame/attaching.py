@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QMenu, QToolButton
 
+from rag.sizes import plural
+
 if TYPE_CHECKING:
     from app.window import Window
 
@@ -20,6 +22,8 @@ def show_attach_menu(window: Window, source: QToolButton) -> None:
     for document in free[:MOST_SHOWN]:
         name = document.name.replace("&", "&&")
         menu.addAction(name, lambda id=document.id: window.controller.changing.attach(id))
+    if len(free) > MOST_SHOWN:
+        menu.addAction(f"{plural(len(free) - MOST_SHOWN, 'more document')}: find one…", window.library.find)
     menu.addSeparator()
     menu.addAction("Add PDFs…", window.library.importing.choose_files)
     menu.exec(source.mapToGlobal(source.rect().bottomLeft()))

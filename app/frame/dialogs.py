@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QSize
+from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtWidgets import QDialog
 
 from app.core.errors import as_user_error
@@ -92,6 +92,8 @@ class Dialogs(QObject):
             self.shown.close()
         self.shown = dialog
         dialog.finished.connect(lambda: self._forget(dialog))
+        if not dialog.testAttribute(Qt.WidgetAttribute.WA_Resized):
+            dialog.adjustSize()
         dialog.resize(dialog.size().boundedTo(self._window.size() - MARGIN))
         dialog.open()
 

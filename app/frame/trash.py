@@ -73,8 +73,11 @@ class TrashDialog(QDialog):
         self._list.setModel(self._rows)
         self._empty = label("The trash is empty.", "muted")
         actions = QHBoxLayout()
-        actions.addWidget(button("Bring back", self.restore, "primary"))
-        actions.addWidget(button("Delete for good", self.purge))
+        self._actions = (button("Bring back", self.restore, "primary"), button("Delete for good", self.purge))
+        for made in self._actions:
+            made.setEnabled(False)
+            actions.addWidget(made)
+        self._list.selectionModel().currentChanged.connect(self._allow)
         actions.addStretch(1)
         close = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         close.rejected.connect(self.reject)
@@ -83,6 +86,7 @@ class TrashDialog(QDialog):
         layout.setContentsMargins(16, 14, 16, 12)
         layout.addWidget(self._empty)
         layout.addWidget(self._list, 1)
+        layout.addStretch(0)
         layout.addLayout(actions)
         self.reload()
 
@@ -124,3 +128,10 @@ class TrashDialog(QDialog):
     def _show(self, rows: Sequence[Thrown]) -> None:
         self._rows.show_rows(rows)
         self._empty.setVisible(not rows)
+        self._list.setVisible(bool(rows))
+        self._list.setCurrentIndex(self._rows.index(0))
+        self._allow()
+
+    def _allow(self) -> None:
+        for made in self._actions:
+            made.setEnabled(self._rows.at(self._list.currentIndex().row()) is not None)

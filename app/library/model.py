@@ -81,6 +81,8 @@ class LibraryModel(QAbstractListModel):
         self._trashed: dict[int, str] = {}
         self._read: dict[int, ReadWhole] = {}
         self._only: frozenset[int] | None = None  # documents that are shown; None: all
+        self._words: tuple[str, ...] = ()  # in the names of those that are shown
+        self._shown: list[Document] = []
         self._running: frozenset[int] = frozenset()  # documents that another process is taking in
         self._loose: list[Import] = []  # imports of documents that are not in the list yet
 
@@ -140,11 +142,15 @@ class LibraryModel(QAbstractListModel):
         with self._rebuilding():
             self._only = documents
 
-    @property
-    def _shown(self) -> list[Document]:
-        if self._only is None:
-            return self._documents
-        return [document for document in self._documents if int(document.id) in self._only]
+    def show_named(self, words: str) -> None:
+        """Only documents whose name holds these words, in any order; "": all."""
+        with self._rebuilding():
+            self._words = tuple(words.casefold().split())
+
+    def place(self, document: int) -> int | None:
+        """Its row."""
+        ids = (row for row, known in enumerate(self._shown, len(self._loose)) if known.id == document)
+        return next(ids, None)
 
     def names(self) -> dict[int, str]:
         return {int(document.id): document.name for document in self._documents}
@@ -211,8 +217,13 @@ class LibraryModel(QAbstractListModel):
             yield
             known = {document.id for document in self._documents}
             self._loose = [one for one in self._imports.values() if _document(one) not in known]
+            self._shown = [document for document in self._documents if self._is_shown(document)]
         finally:
             self.endResetModel()
+
+    def _is_shown(self, document: Document) -> bool:
+        chosen = self._only is None or int(document.id) in self._only
+        return chosen and all(word in document.name.casefold() for word in self._words)
 
     def _import_of(self, document: Document) -> Import | None:
         return next((one for one in self._imports.values() if _document(one) == document.id), None)

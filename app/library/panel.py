@@ -24,11 +24,14 @@ from app.library.model import Import, LibraryModel, ReadWhole
 from app.services import Services
 from app.widgets.cards import EmptyState, label
 from app.widgets.rows import RowList
+from app.widgets.search_field import SearchField
 from engine.messages import DocumentRead, ModelLoaded
 
 if TYPE_CHECKING:
     from rag import Document
     from rag.collections import Collection
+
+FEW = 12  # documents that are found without searching for their names
 
 
 class LibraryPanel(QWidget):
@@ -56,6 +59,8 @@ class LibraryPanel(QWidget):
         self.rows = LibraryModel()
         self.list = RowList(services.theme, "Library")
         self.list.setModel(self.rows)
+        self.search = SearchField("Find a document", "Find a document by its name")
+        self._marked: int | None = None  # the document whose row is current, while rows are laid out anew
         self._add = QToolButton(toolTip="Add PDFs (Ctrl+O)", iconSize=QSize(18, 18))
         self._add.setAccessibleName("Add PDFs")
         self.collections = CollectionChooser(services)
@@ -177,12 +182,38 @@ class LibraryPanel(QWidget):
             self._show_documents(documents)
         self.collections.put(collections)
 
+    def find(self) -> None:
+        """The reader looks for a document by its name."""
+        self.search.setFocus()
+        self.search.selectAll()
+
+    def _find(self, words: str) -> None:
+        self.rows.show_named(words)
+        if words and self.rows.rowCount():
+            self.list.setCurrentIndex(self.rows.index(0))
+        self._update()
+
+    def _leave_search(self) -> None:
+        self.search.clear()
+        self.list.setFocus()
+
+    def _keep_mark(self) -> None:
+        document, _ = self._selected()
+        self._marked = None if document is None else int(document.id)
+
+    def _mark_again(self) -> None:
+        place = None if self._marked is None else self.rows.place(self._marked)
+        if place is not None:
+            self.list.setCurrentIndex(self.rows.index(place))
+
     def _show_only(self, documents: frozenset[int] | None) -> None:
         self.rows.show_only(documents)
         self._update()
 
     def _update(self) -> None:
-        self._stack.setCurrentIndex(0 if self.rows.rowCount() or self.collections.shown else 1)
+        self.search.setVisible(bool(self.search.text()) or len(self.rows.documents()) > FEW)
+        narrowed = self.collections.shown or self.search.text()
+        self._stack.setCurrentIndex(0 if self.rows.rowCount() or narrowed else 1)
         running = self.rows.imports()
         if running:
             more = f" (+{len(running) - 1} more)" if len(running) > 1 else ""
@@ -206,6 +237,10 @@ class LibraryPanel(QWidget):
         layout.setContentsMargins(0, 8, 0, 4)
         layout.setSpacing(6)
         layout.addLayout(head)
+        searching = QHBoxLayout()
+        searching.setContentsMargins(10, 0, 10, 0)
+        searching.addWidget(self.search)
+        layout.addLayout(searching)
         layout.addWidget(self._errors)
         layout.addWidget(self._stack, 1)
         self._stack.setCurrentIndex(0)
@@ -218,6 +253,11 @@ class LibraryPanel(QWidget):
         self.importing.stale.connect(self.reload)
         self.importing.report_wanted.connect(self.report_wanted)
         self.list.activated.connect(lambda _: self._open())
+        self.search.textChanged.connect(self._find)
+        self.search.left.connect(self._leave_search)
+        self.search.returnPressed.connect(self._open)
+        self.rows.modelAboutToBeReset.connect(self._keep_mark)
+        self.rows.modelReset.connect(self._mark_again)
         self.list.customContextMenuRequested.connect(self._menu)
         self._add.clicked.connect(self.importing.choose_files)
         self._services.theme.changed.connect(self._draw)

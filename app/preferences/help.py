@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QLabel, QV
 
 from app.services import Services
 from app.widgets.cards import label
+from app.widgets.fitting import FittingScroll
 
 SHORTCUTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -58,6 +59,9 @@ SHORTCUTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
 )
 
 
+SCROLL_BAR = 12
+
+
 class ShortcutsDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -74,7 +78,7 @@ class ShortcutsDialog(QDialog):
                 grid.addWidget(label(keys, "title", wrap=False), number, 0)
                 grid.addWidget(label(what, wrap=False), number, 1)
             row += len(entries) + 1
-        _finish(self, grid)
+        _finish(self, grid, scrolls=True)
 
 
 class AboutDialog(QDialog):
@@ -97,13 +101,22 @@ class AboutDialog(QDialog):
         _finish(self, grid)
 
 
-def _finish(dialog: QDialog, content: QGridLayout) -> None:
+def _finish(dialog: QDialog, content: QGridLayout, scrolls: bool = False) -> None:
+    """`scrolls`: the content may be higher than the window."""
     close = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
     close.rejected.connect(dialog.reject)
     layout = QVBoxLayout(dialog)
     layout.setContentsMargins(22, 18, 22, 14)
     layout.setSpacing(14)
-    layout.addLayout(content)
+    if scrolls:
+        page = QWidget()
+        page.setLayout(content)
+        scroll = FittingScroll(page, 200)
+        scroll.setMinimumWidth(page.sizeHint().width() + SCROLL_BAR)
+        scroll.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # nothing in it takes the focus
+        layout.addWidget(scroll)
+    else:
+        layout.addLayout(content)
     layout.addWidget(close)
 
 

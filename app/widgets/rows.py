@@ -47,6 +47,7 @@ class RowDelegate(QStyledItemDelegate):
         face = index.data(FACE)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # each title by its own first letter
         self._background(painter, option)
         area = option.rect.adjusted(PADDING + 4, PADDING, -PADDING - 2, -PADDING)
         self._icon(painter, face, area)

@@ -90,7 +90,7 @@ class ConversationModel(QAbstractListModel):
 
     def show_hits(self, hits: Sequence[SearchHit]) -> None:
         marks = str.maketrans("", "", "\x02\x03")
-        rows = [replace(self._row(hit.conversation), snippet=hit.snippet.translate(marks)) for hit in hits]
+        rows = [replace(self._row(hit.conversation), snippet=_told(hit, hit.snippet.translate(marks))) for hit in hits]
         self._reset(list({row.conversation.id: row for row in reversed(rows)}.values())[::-1])
 
     def put(self, conversation: Conversation) -> None:
@@ -159,3 +159,8 @@ class ConversationModel(QAbstractListModel):
 
     def _changed(self, place: int) -> None:
         self.dataChanged.emit(self.index(place), self.index(place))
+
+
+def _told(hit: SearchHit, snippet: str) -> str:
+    """Found in the title, which stands above it already, there is nothing to add."""
+    return "" if hit.message_id is None else snippet

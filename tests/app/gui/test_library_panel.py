@@ -102,6 +102,28 @@ def test_errors_leave_room_and_fit_the_column(panel: LibraryPanel, qtbot: QtBot,
     assert not panel._errors.isVisible()
 
 
+def test_many_documents_are_found_by_name(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf) -> None:
+    with qtbot.waitSignal(panel.changed, timeout=30000):
+        panel.importing.add([make_pdf("orchard.pdf", long_pages("orchard", 1))])
+    qtbot.waitUntil(lambda: not panel.rows.imports(), timeout=30000)
+    (one,) = panel.rows.documents()
+    assert not panel.search.isVisible()
+    many = [replace(one, id=100 + n, name=f"Report {n} of the Harbour.pdf", added=one.added - n) for n in range(300)]
+    panel._show_documents([one, *many])
+    assert panel.search.isVisible()
+    panel.list.setCurrentIndex(panel.rows.index(0))
+    panel.rows.put(replace(one, name="garden.pdf"))
+    assert panel.list.currentIndex().row() == 0, "what is marked stays marked"
+    qtbot.keyClicks(panel.search, "harbour 299")
+    assert [panel.rows.index(row).data() for row in range(panel.rows.rowCount())] == ["Report 299 of the Harbour.pdf"]
+    with qtbot.waitSignal(panel.open_wanted) as opened:
+        qtbot.keyClick(panel.search, Qt.Key.Key_Return)
+    assert opened.args == [399]
+    qtbot.keyClick(panel.search, Qt.Key.Key_Escape)
+    assert panel.rows.rowCount() == 301
+    assert panel.rows.document(panel.list.currentIndex().row()).id == 399
+
+
 def test_folder_without_pdfs_says_so(panel: LibraryPanel, qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / "holiday").mkdir()
     panel.importing.add([tmp_path / "holiday"])

@@ -136,3 +136,11 @@ def _visible(rendered: str) -> str:
     numbers = re.sub(r"<ol>.*</ol>", lambda m: "".join(map(str, range(1, 1 + m[0].count("<li>")))) + m[0], rendered)
     addresses = re.sub(r'<a href="([^"]*)">', r"\1", numbers)
     return html.unescape(re.sub(r"<[^>]+>", "", addresses))
+
+
+def test_a_bar_in_code_belongs_to_its_cell() -> None:
+    answer = "| Name | Means |\n|---|---|\n| `ice|class` | one of both |\n\nAnd `a|b` outside."
+    table, prose = parse(answer).blocks
+    assert isinstance(table, Table)
+    assert "<code>ice|class</code>" in table.html
+    assert "<code>a|b</code>" in prose.html
