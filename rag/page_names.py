@@ -29,9 +29,11 @@ SPELLED = re.compile(
     rf"|\bpages?\s+from\s+(?:pages?\s+)?{_NOT_ME}(?P<from>{_NUMBER})\s*{_DASH}\s*(?:pages?\s+)?(?P<to>{_SURE})",
     re.IGNORECASE,
 )
+# "S. 12" is a page only where German says so: not in "U.S. 10-year yields", not in "the S. 12 bill".
+_S = r"(?:(?<=auf )|(?<=siehe )|(?<=vgl\. )|(?<=\()|(?<![.\w])(?=S\.\s*\d+\s*[-–]\s*\d+\b))(?-i:S\.)"
 # The same in German, French and Spanish: "auf Seite 12 bis 15", "pages 12 à 15 et 20", "de la página 12 a la 15".
 _FOREIGN = {
-    r"(?:seite(?P<plural>n)?|S\.)": (r"bis(?:\s+(?:zur\s+)?seite)?", r"(?:und|sowie)(?:\s+(?:auf\s+)?seite)?"),
+    rf"(?:seite(?P<plural>n)?|{_S})": (r"bis(?:\s+(?:zur\s+)?seite)?", r"(?:und|sowie)(?:\s+(?:auf\s+)?seite)?"),
     r"page(?P<plural>s)?": (r"(?:jusqu')?(?:à|au)(?:\s+la)?(?:\s+page)?", r"et(?:\s+(?:à\s+)?(?:la\s+)?page)?"),
     r"página(?P<plural>s)?": (r"(?:al?|hasta)(?:\s+la)?(?:\s+página)?", r"[ye](?:\s+(?:en\s+)?(?:la\s+)?página)?"),
 }

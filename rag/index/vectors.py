@@ -85,7 +85,10 @@ class VectorFiles:
     def append(self, document_id: DocumentId, sha256: str, embedder: str, vectors: Vectors) -> int:
         """Writes the next rows [n, d], makes them durable, then counts them; returns the new number of rows."""
         done = self.done(document_id, embedder)
-        path = private_file(self._path(sha256, embedder))
+        path = self._path(sha256, embedder)
+        if not done:  # vectors made anew: whoever has the old ones mapped keeps them
+            path.unlink(missing_ok=True)
+        path = private_file(path)
         with path.open("r+b") as file:
             file.seek(done * vectors.shape[1] * 2)
             file.write(vectors.astype("<f2").tobytes())

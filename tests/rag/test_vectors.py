@@ -49,6 +49,17 @@ def test_what_is_kept_in_memory_follows_the_file(
     np.testing.assert_allclose(cosines(), rows(7, seed=3) @ rows(1)[0], atol=2e-3)
 
 
+def test_who_has_vectors_mapped_keeps_them_while_they_are_made_anew(files: VectorFiles, sample: Document) -> None:
+    """A file that is cut under its map ends the process that reads it."""
+    files.append(sample.id, sample.sha256, "e", rows(7))
+    mapped = np.memmap(files._path(sample.sha256, "e"), "<f2", "r", shape=(7, 5))
+    files._db.run("DELETE FROM vectors WHERE document_id = ?", (sample.id,))
+    files.append(sample.id, sample.sha256, "e", rows(2, seed=1))
+    np.testing.assert_allclose(mapped, rows(7), atol=2e-3)
+    scores = files.scores(sample.id, sample.sha256, "e", rows(1)[0])
+    assert scores is None or len(scores.windows) == 2
+
+
 def test_windows_cut_anew_by_another_library_are_followed(
     files: VectorFiles, library: Library, sample: Document
 ) -> None:
