@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, Literal
 
 Use = Literal["new", "known", "no room"]
-Why = Literal["found", "neighbour", "scope", "beginning"]
+Why = Literal["found", "neighbour", "scope", "beginning", "opening"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class FoundPassage:
         score: words and vectors together; comparable within one look-up.
         words, vectors: what each gave (BM25 of the best window, cosine of the best window); 0: nothing.
         why: "found"; "neighbour" of a better one; "scope": all of the scope is placed;
-            "beginning": nothing was found in the scope, it begins there.
+            "beginning": nothing was found in the scope, it begins there; "opening": the question is about the document
+            as such, which begins there.
         use: "new": placed with this question; "known": in the context already; "no room": left out.
         marker: its number in the context; 0 when it was left out.
     """
@@ -100,6 +101,7 @@ class Lookup:
         from_words: the scope stood in the question's own words.
         by_meaning: vectors took part; else words alone.
         passages: best first, neighbours last.
+        budget: tokens that passages might take; 0: not known. `full`: it was what room the context had left.
     """
 
     query: str
@@ -107,6 +109,8 @@ class Lookup:
     from_words: bool = False
     by_meaning: bool = False
     passages: tuple[FoundPassage, ...] = ()
+    budget: int = 0
+    full: bool = False
 
     @property
     def fell_back(self) -> bool:

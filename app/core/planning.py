@@ -9,21 +9,22 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date as Date
-from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from app.core.dates import DateStore
 from app.core.documents import DocumentTexts
+from app.core.openings import beginning, opening
 from app.core.plans import ANSWER_ROOM, LoadedModel, Plan, Situation
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
 from app.core.records import AttachedDocument, Conversation, UsedMode
 from app.core.scoping import Scopes, Searched
-from app.core.searches import beginning_hit, found_lookup, placed_lookup
+from app.core.searches import found_lookup, placed_lookup
 from app.core.settings import Settings
 from app.core.survey_plan import PART_TOKENS
 from app.core.unreadable import require_text
 from engine.messages import ConversationId, Tokens
 from rag.followup import complete
+from rag.question_document import asks_about_document
 from rag.question_kinds import wants_whole
 from rag.question_sides import compared
 from rag.types import DocumentId, Hit, Passage
@@ -158,7 +159,7 @@ class Planner:
             return draft.finish("passages", estimated=min(draft.passage_budget(TWO_PASSAGES), characters // 2))
         started = time.perf_counter()
         query = draft.search_text()
-        hits = self.found(query, searched) or self._beginning(draft, searched)
+        hits = self._hits(draft, query, searched)
         least = draft.cost([hit.passage for hit in hits[:FEWEST_PASSAGES]])
         budget = draft.passage_budget(least)
         if draft.situation.messages and not draft.settings.passage_tokens:
@@ -166,20 +167,17 @@ class Planner:
         passages = draft.fitting((hit.passage for hit in hits), budget)
         elapsed = (time.perf_counter() - started) * 1000
         plan = draft.finish("passages", passages=passages, retrieve_ms=elapsed)
-        return replace(plan, lookup=found_lookup(plan, query, searched, hits))
+        lookup = found_lookup(plan, query, searched, hits)
+        return replace(plan, lookup=replace(lookup, budget=budget, full=budget < draft.wanted_passages(least)))
 
-    def _beginning(self, draft: _Draft, searched: Searched) -> list[Hit]:
-        """How the parts of a chosen scope begin, where nothing in it was found; () where everything was searched."""
-        if not searched.label or not searched.documents:
-            return []
-        each = max(1, draft.settings.passages // len(searched.documents))
-        library = self._library()
-        firsts = (
-            passage
-            for document in searched.documents[: draft.settings.passages]
-            for passage in islice(filter(searched.has, self.texts.whole(document).passages), each)
-        )
-        return [beginning_hit(passage, library) for passage in firsts]
+    def _hits(self, draft: _Draft, query: str, searched: Searched) -> list[Hit]:
+        """Best first; the documents' first passages before all others where the question is about them as such."""
+        found, library, most = self.found(query, searched), self._library(), draft.settings.passages
+        if not asks_about_document(draft.question):
+            return found or beginning(self.texts, library, searched, most)
+        first = opening(self.texts, library, searched, most)
+        known = {hit.passage.id for hit in first}
+        return [*first, *(hit for hit in found if hit.passage.id not in known)]
 
     def _whole_part(self, draft: _Draft, searched: Searched) -> tuple[Passage, ...]:
         """All of a part that is to be read as a whole: a selection, or what the reader chose and there is room for."""
@@ -233,8 +231,12 @@ class _Draft:
     def passage_budget(self, least: int) -> int:
         """Tokens for passages: as chosen, or automatic and then not under `least`; never more than there is room."""
         bare = len(self.compose(self.addition()).tokens)
+        return max(0, min(self.wanted_passages(least), self.room - bare))
+
+    def wanted_passages(self, least: int) -> int:
+        """The same where there is any room."""
         automatic = max(least, min(MOST_PASSAGE_TOKENS, self.situation.model.context // PASSAGE_SHARE))
-        return max(0, min(self.settings.passage_tokens or automatic, self.room - bare))
+        return self.settings.passage_tokens or automatic
 
     def search_text(self) -> str:
         """The question; one that leans on the one before ("and the second one?") with that one's telling words."""

@@ -64,6 +64,8 @@ def found_passages(hits: Iterable[Hit]) -> list[FoundPassage]:
 def _why(hit: Hit) -> Why:
     if hit.why.get("beginning"):
         return "beginning"
+    if hit.why.get("opening"):
+        return "opening"
     return "neighbour" if hit.why.get("neighbour") else "found"
 
 

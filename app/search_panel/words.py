@@ -8,7 +8,7 @@ from app.widgets.format import plural
 USE_WORDS = {
     "new": "in the context",
     "known": "in the context before",
-    "no room": "left out: no room",
+    "no room": "left out",
 }
 USE_COLORS = {"new": "good", "known": "good", "no room": "muted"}
 
@@ -44,6 +44,8 @@ def score_words(found: FoundPassage) -> str:
         return "next to a better one"
     if found.why == "scope":
         return "part of what was chosen"
+    if found.why == "opening":
+        return "where the document says what it is"
     if found.why == "beginning":
         return "not found: only where it begins"
     parts = [
@@ -70,4 +72,13 @@ def nothing_words(lookup: Lookup) -> str:
 
 def count_words(lookup: Lookup) -> str:
     used = sum(1 for found in lookup.passages if found.use != "no room")
-    return f"{plural(len(lookup.passages), 'passage')} found, {used} in the context"
+    return f"{plural(len(lookup.passages), 'passage')} found, {used} in the context{_why_left_out(lookup, used)}"
+
+
+def _why_left_out(lookup: Lookup, used: int) -> str:
+    """`; the passage budget of 1,134 tokens is reached`."""
+    if used == len(lookup.passages) or not lookup.budget:
+        return ""
+    if lookup.full:
+        return f"; the {lookup.budget:,} tokens left in the context hold no more"
+    return f"; the passage budget of {lookup.budget:,} tokens is reached"

@@ -666,3 +666,16 @@ def test_pages_that_cannot_be_read_are_told_with_the_answer(desk: Desk, tmp_path
     assert report.coverage.startswith("2 of 3 pages could not be read")
     assert ("Documents", "1 of 3 pages read whole, 2 unreadable") in lines(report)
     assert TurnReport.from_json(report.to_json()) == report
+
+
+def test_who_wrote_it_is_asked_of_the_first_page_and_of_the_file(desk: Desk) -> None:
+    conversation = desk.store.create(documents=[int(desk.library.add(sample_pdf()).id)])
+    desk.store.set_mode(conversation.id, "passages")
+    desk.turns.ask(conversation.id, "Who wrote it?")
+    desk.end_of_turn()
+    asked, answer = desk.store.messages(conversation.id)
+    first = asked.lookup.passages[0]
+    assert (first.why, first.page_index, first.use) == ("opening", 0, "new")
+    assert answer.report.coverage.startswith(
+        "The file says of itself: title “The Reading Desk Agreement”, author “Page"
+    )

@@ -22,7 +22,7 @@ from app.reader.page_view import Place
 from app.reader.panel import ReaderPanel
 from app.search_panel.panel import SearchPanel
 from app.search_panel.rows import FoundRow
-from app.search_panel.words import head_words, score_words, use_words
+from app.search_panel.words import count_words, head_words, score_words, use_words
 from app.services import Services
 from app.widgets.theme import Theme
 from assets import sample_pdf
@@ -57,7 +57,7 @@ def test_a_turn_shows_what_was_found_and_what_the_model_saw(panel: SearchPanel, 
     qtbot.waitUntil(lambda: len(rows(panel)) == 2)
     first, second = rows(panel)
     assert first.accessibleName().endswith("in the context"), "no number before the answer cites it"
-    assert "left out: no room" in second.accessibleName()
+    assert "left out" in second.accessibleName()
     assert head_words(lookup) == [
         "Searched for: and why? trash",
         "In: Chapter 2 (named in the question)",
@@ -68,6 +68,15 @@ def test_a_turn_shows_what_was_found_and_what_the_model_saw(panel: SearchPanel, 
     assert opened.args == [replace(FOUND, use="new", marker=4)]
     panel.turns.setCurrentIndex(1)
     assert rows(panel) == []
+
+
+def test_what_left_passages_out_is_told() -> None:
+    lookup = Lookup("trash?", passages=(replace(FOUND, use="new", marker=2), FOUND, FOUND))
+    assert count_words(lookup) == "3 passages found, 1 in the context"
+    budget = replace(lookup, budget=1134)
+    assert count_words(budget).endswith("1 in the context; the passage budget of 1,134 tokens is reached")
+    assert count_words(replace(budget, full=True)).endswith("; the 1,134 tokens left in the context hold no more")
+    assert count_words(replace(budget, passages=budget.passages[:1])) == "1 passage found, 1 in the context"
 
 
 def test_passages_have_the_numbers_of_the_answer(panel: SearchPanel, qtbot: QtBot) -> None:
