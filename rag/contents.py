@@ -112,6 +112,16 @@ class Contents:
             offset += piece.count + 1
         return tuple(found)
 
+    def windows_without_vectors(self) -> int:
+        """Of all documents that are not in the trash, by the present embedder; 0 without one."""
+        embedder = self._shelf.embedder.name if self._shelf.embedder else ""
+        rows = self._shelf.db.tuples(
+            "SELECT sum(windows - coalesce((SELECT done FROM vectors WHERE document_id = id AND embedder = ?), 0))"
+            " FROM documents WHERE trashed IS NULL",
+            (embedder,),
+        )
+        return int(rows[0][0] or 0) if embedder else 0
+
     def _documents(self, where: str, *values: object) -> list[Document]:
         embedder = self._shelf.embedder.name if self._shelf.embedder else ""
         return records.documents(self._shelf.db, self._shelf.files, embedder, where, values)

@@ -59,7 +59,7 @@ class Document:
     language: str = ""
     other_names: tuple[str, ...] = ()
     note: str = ""
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ def _taken(options: Namespace, session: Session) -> tuple[list[Document], list[t
     for file in options.files:
         try:
             document = session.import_file(Path(file), options.password)
+            if not options.words_only or len(options.files) > 1:
+                session.console.note(f"{document.name}: {plural(document.pages, 'page')}, searchable by words now")
             documents += [document] if document.id not in {one.id for one in documents} else []
             _tell_other_name(session, Path(file), document)
         except UserError as error:

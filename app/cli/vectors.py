@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from app.cli.console import Console
 from app.cli.session import Session
+from app.cli.vector_lines import VectorLines
 from app.core.errors import UserError, as_user_error
 from app.core.starter import EMBEDDER
 from rag.errors import IntakeCancelled
@@ -50,7 +51,9 @@ def make_vectors(session: Session, first: Sequence[DocumentId]) -> None:
             "They were not finished before.",
             "Stopping (Ctrl-C) loses nothing: they go on next time.",
         )
-    library.embed_missing(session.show_import, first=first)
+    left = sum(not document.embedded for document in library.documents())
+    lines = VectorLines(console, library.windows_without_vectors(), left, session.show_import)
+    library.embed_missing(lines, first=first)
     console.clear()
 
 
