@@ -110,6 +110,7 @@ class Header(QWidget):
         self._theme = theme
         self._shown: tuple[ChipFace, ...] | None = None
         self._scope: Scope | None = None
+        self._add: QToolButton | None = None
         self._title = ElidedLabel()
         self._title.setProperty("role", "title")
         self.modes = ModeSwitch()
@@ -152,6 +153,9 @@ class Header(QWidget):
         needed = NARROW + (0 if self.reasoning.isHidden() else REASONING_WIDTH)
         _stack(self._top, self.width() < needed)
         _stack(self._switches, self.width() < NARROW - REASONING_WIDTH)
+        if self._add is not None:
+            style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+            self._add.setToolButtonStyle(style if self.width() >= NARROW else Qt.ToolButtonStyle.ToolButtonIconOnly)
         for chip in self._chips.findChildren(Chip):
             chip.setMaximumWidth(chip.widest if self.width() >= NARROW else NARROW_CHIP)
 
@@ -166,6 +170,7 @@ class Header(QWidget):
 
     def _fill(self) -> None:
         self._flow.clear()
+        self._add = None
         for face in self._shown or ():
             chip = Chip(self._theme, face)
             chip.opened.connect(self.opened)
@@ -175,7 +180,10 @@ class Header(QWidget):
         add = QToolButton(icon=self._theme.icon("attach"), iconSize=QSize(14, 14), text=" Add document")
         add.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         add.setFixedHeight(24)
+        add.setAccessibleName("Add document")
+        add.setToolTip("Add a document of the library, or a PDF")
         add.clicked.connect(lambda: self.attach.emit(add))
+        self._add = add
         self._flow.addWidget(add)
         self._arrange()
         self._chips.updateGeometry()

@@ -6,7 +6,7 @@ import math
 import re
 
 from PySide6.QtCore import QSize, Qt, QUrl, Signal
-from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication, QWheelEvent
+from PySide6.QtGui import QFocusEvent, QFont, QFontDatabase, QGuiApplication, QWheelEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -56,6 +56,7 @@ class RichText(QTextBrowser):
         self.setObjectName("rich")
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setOpenLinks(False)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setUndoRedoEnabled(False)
         self.setAcceptDrops(False)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # the message around it has one
@@ -79,6 +80,9 @@ class RichText(QTextBrowser):
         self.anchorClicked.connect(self._activated)
 
     def show_html(self, text: str) -> None:
+        """Tab stops only where keys can do something: at links, and at what is wider than its place."""
+        stops = "<a " in text or not self._wrap
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if stops else Qt.FocusPolicy.ClickFocus)
         self.setHtml(text)
         self.updateGeometry()
 
@@ -89,12 +93,21 @@ class RichText(QTextBrowser):
         return self._content_height(width)
 
     def sizeHint(self) -> QSize:
-        return QSize(
-            min(math.ceil(self.document().idealWidth()) + 2, 900), self._content_height(self.width())
-        )
+        return QSize(min(math.ceil(self.document().idealWidth()) + 2, 900), self._content_height(self.width()))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(40, 10)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._show_focus(event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason))
+
+    def _show_focus(self, by_key: bool) -> None:
+        """Who clicks sees what was clicked."""
+        if by_key != bool(self.property("tabbed")):
+            self.setProperty("tabbed", by_key)
+            self.style().unpolish(self)
+            self.style().polish(self)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         sideways = abs(event.angleDelta().x()) > abs(event.angleDelta().y())

@@ -12,6 +12,7 @@ from PySide6.QtGui import QImage, QPainter, QPaintEvent, QResizeEvent, QWheelEve
 from PySide6.QtWidgets import QAbstractScrollArea
 
 from app.reader.pdf import PdfFile
+from app.widgets.rows import paint_focus
 from app.widgets.theme import Theme
 
 GAP = 12
@@ -187,10 +188,7 @@ class PageView(QAbstractScrollArea):
 
     def _box(self, page: int) -> QRectF:
         size = self._file.sizes[page] * self._scale() if self._file else QSize(0, 0)
-        x = (
-            max(float(MARGIN), (self.viewport().width() - size.width()) / 2)
-            - self.horizontalScrollBar().value()
-        )
+        x = max(float(MARGIN), (self.viewport().width() - size.width()) / 2) - self.horizontalScrollBar().value()
         return QRectF(x, self._tops[page] - self.verticalScrollBar().value(), size.width(), size.height())
 
     def _pixels(self, page: int) -> QSize:
@@ -245,6 +243,9 @@ class PageView(QAbstractScrollArea):
         painter.fillRect(event.rect(), self._theme.color("page_bg"))
         for page in self._visible():
             self._paint_page(painter, page)
+        painter.end()
+        if self.hasFocus():
+            paint_focus(self.viewport(), self._theme)
 
     def _paint_page(self, painter: QPainter, page: int) -> None:
         box = self._box(page)
@@ -259,9 +260,7 @@ class PageView(QAbstractScrollArea):
         self._paint_boxes(painter, box.topLeft(), self._selected.get(page, ()), "bar_prefill", 90)
         painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceOver)
 
-    def _paint_boxes(
-        self, painter: QPainter, origin: QPointF, boxes: Sequence[QRectF], color: str, alpha: int
-    ) -> None:
+    def _paint_boxes(self, painter: QPainter, origin: QPointF, boxes: Sequence[QRectF], color: str, alpha: int) -> None:
         ink = self._theme.color(color)
         ink.setAlpha(alpha)
         scale = self._scale()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtGui import QFocusEvent, QFont, QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.widgets.theme import Theme
 
@@ -119,6 +119,7 @@ class RowList(QListView):
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
+        self._theme = theme
         self.setAccessibleName(name)
         self.setItemDelegate(RowDelegate(theme, self))
         self.setUniformItemSizes(True)
@@ -128,3 +129,25 @@ class RowList(QListView):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.setFrameShape(QListView.Shape.NoFrame)
         self.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Where no row shows that the list has the focus, a frame does."""
+        super().paintEvent(event)
+        if self.hasFocus() and not self.selectionModel().hasSelection():
+            paint_focus(self.viewport(), self._theme)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+
+def paint_focus(widget: QWidget, theme: Theme) -> None:
+    """A frame around what has the focus and nothing else to show it by; for paint events."""
+    painter = QPainter(widget)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(theme.color("focus"), 1.5))
+    painter.drawRoundedRect(QRectF(widget.rect()).adjusted(1, 1, -1, -1), 4, 4)

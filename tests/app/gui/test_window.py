@@ -8,17 +8,21 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import UserError
+from app.frame.focus import focus_order
 from app.frame.state import WindowState, load_state, save_state
 from app.preferences.dialog import PreferencesDialog
 from app.preferences.help import SHORTCUTS
 from app.widgets.cards import ErrorCard
+from engine.messages import Tokens
 from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages
 
@@ -171,6 +175,29 @@ def test_tab_goes_through_the_window_as_one_reads_it(driver: Driver, make_pdf: C
     assert set(passed) == set(range(6))
     QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Backtab)
     assert window.conversations.isAncestorOf(QApplication.focusWidget())
+
+
+def test_what_has_the_focus_can_be_seen(driver: Driver) -> None:
+    """A picture of each stop of the Tab key differs from one without the focus, more than by a cursor."""
+    window = driver.window
+    store, here = driver.desktop.workspace.conversations, window.controller.on_screen
+    store.append(here, "user", "Compare?", Tokens())
+    store.append(here, "assistant", "| a | b |\n|---|---|\n| 1 | 2 |\n\n```\nx = 1\n```\nProse.", Tokens())
+    window.controller.look_again()
+    driver.until(lambda: len(window.chat.transcript.messages()) == 2, "not shown", 10)
+    window.activateWindow()
+    for widget in focus_order((window.conversations, window.library, window.chat, window.tabs, window.status)):
+        widget.setFocus(Qt.FocusReason.TabFocusReason)
+        driver.wait(0.05)
+        shown = window.grab().toImage()
+        widget.clearFocus()
+        driver.wait(0.05)
+        assert _differing(shown, window.grab().toImage()) > 60, (widget, widget.accessibleName())
+
+
+def _differing(one: QImage, other: QImage) -> int:
+    first, second = (np.frombuffer(image.constBits(), np.uint32) for image in (one, other))
+    return int((first != second).sum())
 
 
 def test_each_conversation_has_its_own_place_in_a_document(driver: Driver, make_pdf: Callable[..., Path]) -> None:
