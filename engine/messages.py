@@ -461,7 +461,7 @@ class TurnFinished:
     bytes_read: int
     bytes_written: int
     difference: FirstDifference | None = None  # where reuse ended, if another token was kept there
-    approximate: bool = False  # the state holds tokens that were moved after a removal
+    approximate: bool | None = None  # the state holds moved tokens; None: the turn ended before the state came back
     drafted: int = 0  # tokens taken from earlier text and verified in steps of several
     accepted: int = 0  # of them, what the answer goes on with: steps that were saved
     gaps: tuple[tuple[int, int], ...] = ()  # [start, stop) in the prompt: where what was computed lies, in order

@@ -60,7 +60,7 @@ class Turn:
     failed: str = ""  # what became of the page before it, if that could not be read
     waiting: Waiting = field(default_factory=Waiting)
     removing: Removal | None = None  # what `sequence` still holds more than the prompt
-    approximate: bool = False
+    approximate: bool | None = None  # None: its state has not come back
     fed: int = 0  # prompt tokens that went through the model
     reused: ReusedTokens = field(default_factory=ReusedTokens)
     found: list[Span] = field(default_factory=list)  # where that lies
@@ -112,7 +112,8 @@ class Turn:
 
     def cut(self) -> int:
         """After its sequence was cut: returns how much of what was found is left; of what was taken over the rest
-        does not count any more either."""
+        does not count any more either, nor may any of what is left have been moved."""
+        self.approximate = self.kv.approximate
         self.found, self.taken = (_before(self.kv.num_tokens, spans) for spans in (self.found, self.taken))
         return covered(self.found)
 

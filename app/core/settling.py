@@ -33,7 +33,7 @@ def settled(
         report, request.messages[-1], answer, *_searched(services, request), services.planner.scopes.labels
     )
     found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
-    report = replace(report, difference=found, approximate=finished.approximate)
+    report = replace(report, difference=found, approximate=bool(finished.approximate))
     answered = [m.created for m in request.messages if m.role == "assistant"]
     if services.store().cuts.made_after(answer.conversation, answered[-1] if answered else answer.created):
         report = replace(report, tokens=replace(report.tokens, computed=after_cut(report.tokens.computed)))

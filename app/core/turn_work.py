@@ -247,7 +247,7 @@ class TurnWork:
         moved = store.cuts.moved(job.conversation)
         self._submit(job, request, moved)
         finished = stream.follow(mailbox)
-        if moved.shifts and finished is not None:
+        if moved.shifts and finished is not None and finished.approximate is not None:
             store.cuts.settle(job.conversation, finished.approximate)
             if not finished.approximate:
                 store.operations.note(job.conversation, Operation(EXACT, 0.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from app.core.planning import Planner
 from app.core.plans import Plan
 from app.core.prompt import history
 from app.core.records import Message
+from app.core.turn_parts import RunningTurn
+from app.core.turn_work import TurnWork
 from engine.messages import ConversationId, EngineSettings, ModelLoaded
 from engine.overflow import OverflowWay
 from tests.app.core.test_workspace import QUICK, Desk
@@ -157,6 +159,47 @@ def test_shifted_turns_are_moved_marked_and_stay_so(desk: Desk, c: ConversationI
     assert after.report.approximate
     assert after.report.timings_ms.remove == 0
     assert after.report.tokens.reused.total > sum(part.tokens for part in after.report.tokens.computed)
+
+
+@pytest.fixture
+def stopped_early(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Callable[..., TurnDone]:
+    """Asks a question that is stopped before the engine has looked for its state."""
+    submit = TurnWork._submit
+
+    def stopped(work: TurnWork, job: RunningTurn, *args: Any) -> None:
+        job.stopped.set()
+        submit(work, job, *args)
+
+    def ask(*args: Any, **options: Any) -> TurnDone:
+        with monkeypatch.context() as patch:
+            patch.setattr(TurnWork, "_submit", stopped)
+            desk.workspace.ask(*args, **options)
+            ended = desk.until(TurnDone, TurnError)
+        assert isinstance(ended, TurnDone)
+        assert ended.message.state == "cancelled"
+        assert ended.message.report is not None
+        assert ended.message.report.tokens.unread == ended.message.report.tokens.prompt, "nothing came back"
+        assert not any(line.startswith("Exact again") for line in explain_lines(ended.message.report))
+        return ended
+
+    return ask
+
+
+def test_moved_state_outlasts_a_turn_that_is_stopped_before_it_comes_back(
+    desk: Desk, c: ConversationId, stopped_early: Callable[..., TurnDone]
+) -> None:
+    cuts = desk.workspace.conversations.cuts
+    stopped_early(c, LONG, overflow="shift")
+    assert cuts.moved(c).removal is not None, "it is still to be done"
+    first = desk.answer(c, "And the sea?").report
+    assert first.approximate
+    moved = cuts.moved(c)
+    assert moved.removal is None
+    stopped_early(c, "Or the lake?")
+    assert cuts.moved(c) == moved
+    again = desk.answer(c, "And the pond?").report
+    assert again.approximate
+    assert again.tokens.reused.total > sum(part.tokens for part in again.tokens.computed)
 
 
 def test_a_fork_begins_with_a_summary_the_model_wrote(desk: Desk, c: ConversationId) -> None:
