@@ -57,6 +57,11 @@ SPAN = re.compile(
 )
 
 
+def may_name_pages(question: str) -> bool:
+    """Whether looking for them, which takes the document's labels, is worth it."""
+    return re.search(r"page|seite|página|\bS\.", question, re.IGNORECASE) is not None
+
+
 def named_pages(question: str, labels: Sequence[str]) -> list[range] | None:
     """The file pages (from 0) that a question names by their printed labels, as "page 35", "pages 10 to 20 and 35",
     "between page 10 and 20", in their order, with those that touch joined; a number that is no label counts as a file

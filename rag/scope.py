@@ -109,6 +109,11 @@ def _own_number(title: str) -> str:
     return match["number"].upper() if match["kind"] or match["number"][0].isdecimal() or apart else ""
 
 
+def may_name_chapter(question: str) -> bool:
+    """Whether looking for it, which takes the outline, is worth it."""
+    return re.search(_KINDS, question, re.IGNORECASE) is not None
+
+
 def named_chapter(question: str, chapters: Sequence[Chapter]) -> Chapter | None:
     """The chapter a question names by its number ("chapter 2", "section 3.1") or by its title; the title that is
     longest wins."""

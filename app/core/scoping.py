@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import UserError
 from app.core.lookups import Scope
-from rag.page_names import listed_pages, named_pages
-from rag.scope import Chapter, named_chapter
+from rag.page_names import listed_pages, may_name_pages, named_pages
+from rag.scope import Chapter, may_name_chapter, named_chapter
 from rag.types import DocumentId, Passage
 
 if TYPE_CHECKING:
@@ -120,13 +120,12 @@ class Scopes:
         return Searched((found[0].document_id,), pages, scope.label, from_words=True)
 
     def _named_in(self, question: str, document: int) -> Scope | None:
-        lowered = question.casefold()
-        if "page" in lowered:
+        if may_name_pages(question):
             labels = self.labels(document)
             pages = named_pages(question, labels)
             if pages is not None:
                 return _pages_scope(document, pages, labels)
-        if any(word in lowered for word in ("chapter", "section", "part", "appendix")):
+        if may_name_chapter(question):
             chapter = named_chapter(question, self.chapters(document))
             return chapter_scope(document, chapter) if chapter is not None else None
         return None

@@ -22,18 +22,21 @@ def require_text(texts: DocumentTexts, searched: Searched) -> None:
     pages = [_pages(document, searched) for document in documents]
     scans = {d: found for d, chosen in zip(documents, pages, strict=True) if (found := _scans(d, chosen))}
     total = sum(map(len, pages))
+    none = f"{_none_of(searched, total)} of {_where(documents)}"
+    other = "ask without naming the page" if searched.from_words else "ask about other pages"
     if not scans:
-        what = f"{_none_of(total)} of {_where(documents)} has text."
-        raise NothingReadable(what, "There is nothing that a model could answer from.", "Ask about other pages.")
-    raise _only_scans(list(scans), sum(scans.values()), total, _where(documents))
+        why = "There is nothing that a model could answer from."
+        raise NothingReadable(f"{none} has text.", why, f"{other.capitalize()}.")
+    also = f"; or {other}" if searched.label else ""
+    raise _only_scans(list(scans), sum(scans.values()), total, none, also)
 
 
-def _only_scans(documents: Sequence[Document], scans: int, total: int, where: str) -> NothingReadable:
+def _only_scans(documents: Sequence[Document], scans: int, total: int, none: str, also: str) -> NothingReadable:
     among = "They are" if scans == total > 1 else "It is" if total == 1 else f"{scans:,} of them are"
     return NothingReadable(
-        f"{_none_of(total)} of {where} can be read.",
+        f"{none} can be read.",
         f"{among} scanned or garbled; there is nothing that a model could answer from.",
-        f"Read them with OCR: “Read the scans” in the library, or pagekeep index ocr '{documents[0].name}'",
+        f"Read them with OCR: “Read the scans” in the library, or pagekeep index ocr '{documents[0].name}'{also}",
         tuple(int(document.id) for document in documents),
     )
 
@@ -50,8 +53,10 @@ def _pages(document: Document, searched: Searched) -> Sequence[int]:
     return searched.pages.get(document.id, range(document.pages))
 
 
-def _none_of(pages: int) -> str:
-    return "Not the one page" if pages == 1 else f"None of the {plural(pages, 'page')}"
+def _none_of(searched: Searched, pages: int) -> str:
+    if pages > 1:
+        return f"None of the {plural(pages, 'page')}"
+    return f"Nothing on {searched.label or 'the only page'}"
 
 
 def _where(documents: Sequence[Document]) -> str:

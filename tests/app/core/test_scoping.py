@@ -38,6 +38,22 @@ def test_pages_in_the_question_limit_the_search(library: Library, document: int)
     assert len(inside) < len(library.passages(DocumentId(document)))
 
 
+@pytest.mark.parametrize(
+    ("question", "english"),
+    [
+        ("Was steht auf Seite 2 bis 3?", "What is said on pages 2 to 3?"),
+        ("¿Qué dice la página 2?", "What does page 2 say?"),
+        ("Worum geht es in Kapitel 3?", "What is chapter 3 about?"),
+    ],
+)
+def test_questions_in_other_languages_limit_it_too(
+    library: Library, document: int, question: str, english: str
+) -> None:
+    searched = Scopes(lambda: library).of(None, question, [document])
+    assert searched.is_part
+    assert searched == Scopes(lambda: library).of(None, english, [document])
+
+
 def test_a_question_without_pages_looks_everywhere(library: Library, document: int) -> None:
     searched = Scopes(lambda: library).of(None, "What is kept in the trash?", [document])
     assert (searched.documents, searched.is_part, searched.label) == ((document,), False, "")

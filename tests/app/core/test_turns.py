@@ -656,6 +656,17 @@ def test_where_nothing_can_be_read_no_model_is_asked(desk: Desk, tmp_path: Path)
     assert desk.store.messages(conversation.id) == ()
 
 
+def test_a_named_page_that_cannot_be_read_is_told_with_the_ways_on(desk: Desk, tmp_path: Path) -> None:
+    mixed = write_pdf(tmp_path / "mixed.pdf", [["The tower stands at the harbour."], [PICTURE]])
+    conversation = desk.store.create(documents=[int(desk.library.add(mixed).id)])
+    desk.turns.ask(conversation.id, "What is said on page 2?")
+    error = desk.end_of_turn().error
+    assert error.what == "Nothing on page 2 of mixed.pdf can be read."
+    assert error.next.endswith("pagekeep index ocr 'mixed.pdf'; or ask without naming the page")
+    desk.turns.ask(conversation.id, "What is said about the tower?")
+    assert isinstance(desk.end_of_turn(), TurnDone)
+
+
 def test_pages_that_cannot_be_read_are_told_with_the_answer(desk: Desk, tmp_path: Path) -> None:
     mixed = write_pdf(tmp_path / "mixed.pdf", [["The lock is blue. It was painted in May."], [PICTURE], [PICTURE]])
     conversation = desk.store.create(documents=[int(desk.library.add(mixed).id)])
