@@ -242,8 +242,7 @@ class Admission:
 
     def keep_prompt_end(self, turn: Turn, hidden: npt.NDArray[np.float32]) -> None:
         """Remembers the hidden vector of the prompt's last token: asking the same again computes nothing."""
-        turn.kv.hidden = hidden
-        self._cache.hiddens.put(turn.kv.tail_key(), hidden)
+        turn.kv.keep_hidden(hidden)
 
     def end(self, turn: Turn, *, keep: bool) -> int:
         """Lets go of the turn's KV; `keep` makes it the conversation's state. Returns bytes queued for writing.

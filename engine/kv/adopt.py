@@ -32,7 +32,7 @@ def adopt(tree: PageTree, sequence: Sequence, tokens: Tokens) -> int:
     before = sequence.num_tokens
     while (following := next_page(sequence, tokens)) is not None:
         page = tree.find(page_key(sequence.chain_key, *following), *following)
-        if page is None or not page.whole:
+        if page is None or not page.whole or sequence.path_to(page) is None:
             break
         sequence.extend(page)
         tree.touch(page)

@@ -14,7 +14,7 @@ from engine.kv import adopt
 from engine.kv.claims import Claims
 from engine.kv.conversations import Conversations, Own
 from engine.kv.disk import DiskRecord, DiskTier, Head
-from engine.kv.forking import fork_state
+from engine.kv.forking import fork_state, save_rest
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Key, arrays, page_key, root_key
 from engine.kv.layout import PageLayout
@@ -145,6 +145,8 @@ class KvCache:
         were sealed, the tail with the head. Returns the bytes queued by this call."""
         self.poll()
         self._refresh()  # what was evicted by another process has to be written again
+        if sequence.detached:
+            return save_rest(self, conversation, sequence)
         queued = sum(self._writing.write(page, conversation) for page in sequence.pages) + self.anchor(sequence)
         tail = self.sealing.keep_tail(sequence)
         queued += self._writing.write(tail, conversation) if tail else 0

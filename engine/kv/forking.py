@@ -70,3 +70,13 @@ def _up_to(cache: KvCache, node: Node) -> Sequence:
         sequence.hold_tail(node.buffer, node.ids.tolist(), node.roles.tolist())
         sequence.salts = node.salts
     return sequence
+
+
+def save_rest(cache: KvCache, conversation: str, sequence: Sequence) -> int:
+    """Of a sequence with detached pages, what stands before them becomes the conversation's state; see KvCache.save."""
+    rest = Sequence(cache)
+    try:
+        rest.hold_path([page for page in sequence.pages if page.resident])
+        return cache.save(conversation, rest)
+    finally:
+        rest.release()

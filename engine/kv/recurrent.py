@@ -141,8 +141,8 @@ def steps(start: int, stop: int, page_tokens: int, anchors: Iterable[int]) -> li
 
 
 def take_snapshot(snapshots: Snapshots, sequence: Sequence, state: LayerState) -> None:
-    """Keeps the state after the sequence's last token under its key; nothing for an empty or a moved sequence."""
-    if not sequence.num_tokens or sequence.approximate:
+    """Keeps the state after the sequence's last token under its key; nothing if that is none, moved or distrusted."""
+    if not sequence.num_tokens or sequence.approximate or sequence.detached:
         return
     if sequence.tail_tokens:
         parent, (ids, roles) = sequence.last_key, sequence.tail()

@@ -214,15 +214,24 @@ class Restore:
         """The node of a source, in the tree or not yet; None (and `failed`) if it is not to be had."""
         if isinstance(source, Node):
             self.failed = "" if source.resident else "evicted from memory"
-            return source if source.resident else None
+            return self._behind_parent(source, parent) if source.resident else None
         resident = self._cache.tree.get(source.key)
         if resident is not None and resident.same_tokens(ids, roles):
+            if self._behind_parent(resident, parent) is None:
+                return None
             self._hold([resident])
             self._complete(resident, source)
             return resident
         number = self._order[id(source)]
         self.failed = self._ticket.outcome(number) if self._ticket else "not in cache"
         return None if self.failed or resident is not None else self._made(source, parent, ids, roles, number)
+
+    def _behind_parent(self, node: Node, parent: Node | None) -> Node | None:
+        """The node, unless its parent took the place of one that was detached and is still held here."""
+        if node.parent is parent:
+            return node
+        self.failed = "damaged"
+        return None
 
     def _made(self, source: DiskRecord, parent: Node | None, ids: Ids, roles: Roles, number: int) -> Node:
         buffer = self._buffers[number]
@@ -250,7 +259,7 @@ class Restore:
             return None
         twin = self._cache.tree.get(node.key)  # somebody else was faster
         if twin is not None:
-            return twin if twin.same_tokens(node.ids, node.roles) else None
+            return self._behind_parent(twin, parent) if twin.same_tokens(node.ids, node.roles) else None
         node.parent = parent
         del self._buffers[number]
         self._cache.tree.add(node)

@@ -38,19 +38,20 @@ class Sealing:
         key = page_key(sequence.chain_key, page_ids, page_roles)
         self._claims.settle(key)
         page = self._tree.find(key, page_ids, page_roles)
-        if page is not None:
+        pages = sequence.path_to(page) if page is not None else None
+        if page is not None and pages is not None:
             self.complete(page, buffer)
             self._pool.release(buffer)
         else:
             page = self._new_page(sequence, key, page_ids, page_roles, buffer)
+            pages = [*sequence.pages, page]
         sequence.bytes_queued += self._writing.write_through(page)
         if not page.writing:
             self._claims.stored(key)
-        pages = (*sequence.pages, page)
         for anchor in self._writing.anchors(page, sequence.anchors):
             sequence.bytes_queued += self._writing.write_windows(pages, anchor)
             if anchor in sequence.anchors:
-                self._shedding.keep(pages, anchor)
+                self._shedding.keep(tuple(pages), anchor)
         return page
 
     def complete(self, page: Node, buffer: PageBuffer) -> None:

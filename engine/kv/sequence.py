@@ -16,7 +16,7 @@ from engine.kv.keys import Ids, Key, Roles, page_key
 from engine.kv.layout import copy_rows
 from engine.kv.pool import PageBuffer
 from engine.kv.shift import salt_key
-from engine.kv.tree import Node
+from engine.kv.tree import Node, path_behind
 from engine.kv.windows import usable_tokens
 from engine.messages import Tokens
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Sequence:
-    """Holds its last page (which holds the pages before) and the buffers after it.
+    """Holds its last page (which holds the pages before: they are always its path) and the buffers after it.
 
     Attributes:
         bytes_read: read from disk to build it; bytes_queued: queued for writing on its behalf (both bytes).
@@ -88,6 +88,11 @@ class Sequence:
     def approximate(self) -> bool:
         """Some of its tokens were moved after a removal."""
         return bool(self.salts and self._ids) or (bool(self._pages) and self._pages[-1].approximate)
+
+    @property
+    def detached(self) -> bool:
+        """Some of its pages were taken out of the tree (see losses.py), so nobody else is to find what it computes."""
+        return bool(self._pages) and not self._pages[-1].resident
 
     def tail_key(self) -> Key:
         """The key the tail would be stored under; equals `last_key` for an empty tail."""
@@ -181,7 +186,8 @@ class Sequence:
     def keep_hidden(self, hidden: npt.NDArray[np.float32]) -> None:
         """Keeps the final hidden vector of the last token: a later prompt that ends here needs no layer run."""
         self.hidden = hidden.copy()
-        self._cache.hiddens.put(self.tail_key(), self.hidden)
+        if not self.detached:
+            self._cache.hiddens.put(self.tail_key(), self.hidden)
 
     def release(self) -> None:
         """Lets go of everything; pages stay in the cache until they are evicted. May be called twice."""
@@ -193,10 +199,14 @@ class Sequence:
     # --- used by the cache only ---
 
     def extend(self, page: Node) -> None:
-        """Appends a sealed page in place of the tail."""
+        """Appends a sealed page, see `path_to`, in place of the tail."""
         self._cut(len(self._pages) * self.page_tokens)
         self._give_back(0)
-        self._hold_pages([*self._pages, page])
+        self._hold_pages(self.path_to(page) or self._pages)
+
+    def path_to(self, page: Node) -> list[Node] | None:
+        """See tree.path_behind."""
+        return path_behind(self._pages, page)
 
     def open_buffers(self) -> list[PageBuffer]:
         """Buffers of the tail's page and of reserved room behind it."""
@@ -260,7 +270,7 @@ class Sequence:
 
     def _seal(self) -> None:
         page = self._cache.sealing.seal(self, self._open.pop(0), self._ids, self._roles)
-        self._hold_pages([*self._pages, page])
+        self._hold_pages(self.path_to(page) or [*self._pages, page])
         self._ids, self._roles, self.salts = [], [], ()
 
     def _reopen(self, pages: int, rest: int) -> None:

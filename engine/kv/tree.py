@@ -81,6 +81,19 @@ class Node:
         return nodes[::-1]
 
 
+def path_behind(pages: Sequence[Node], page: Node) -> list[Node] | None:
+    """The path to a page that follows `pages`: these, or their twins where some of them were detached. None: the twins
+    cannot take their place."""
+    if page.parent is (pages[-1] if pages else None):
+        return [*pages, page]
+    path = page.path()
+    if len(path) != len(pages) + 1 or not page.whole:
+        return None
+    pairs = zip(path[:-1], pages, strict=True)
+    alike = all(a.key == b.key and a.token_bytes == b.token_bytes and a.whole >= b.whole for a, b in pairs)
+    return path if alike else None
+
+
 class PageTree:
     """Maps keys to resident nodes. A node keeps its parent; so what is resident is closed under prefixes.
 
@@ -118,12 +131,17 @@ class PageTree:
         return list(self._children.get(parent, {}).values())
 
     def add(self, node: Node) -> None:
-        """Takes the node over, with the caller's hold on its buffer."""
+        """Takes the node over, with the caller's hold on its buffer. What follows a detached node, and was computed on
+        it, is detached too: nobody else finds it."""
+        if node.parent is not None:
+            node.parent.refs += 1
+            if not node.parent.resident:
+                node.resident = False
+                self._detached.append(node)
+                return
         assert node.key not in self._nodes, "the key is resident already"
         self._nodes[node.key] = node
         self._children.setdefault(node.parent_key, {})[node.key] = node
-        if node.parent is not None:
-            node.parent.refs += 1
         self._evicted.pop(node.key, None)
         self.touch(node)
 
