@@ -190,7 +190,7 @@ class PageTree:
 
     def remember(self, pages: Sequence[Node]) -> None:
         """Somebody is likely to go on behind these pages, as they were found."""
-        if pages and self.get(pages[-1].key) is pages[-1]:
+        if pages and all(page.resident and self.get(page.key) is page for page in pages):
             self.walks.keep(pages)
 
     def gone(self, key: Key) -> Gone | None:

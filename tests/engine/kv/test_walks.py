@@ -90,3 +90,23 @@ def test_what_was_moved_is_never_taken_for_what_was_computed() -> None:
     assert cache.match(left).tokens == PAGE
     assert cache.match(left, (Shift(PAGE, removed),)).tokens == len(left)
     assert np.array_equal(cache.match(left).ids, left.ids)
+
+
+def test_no_way_leads_through_pages_that_count_as_absent() -> None:
+    cache, sequence = kept()
+    bad = sequence.pages[1]
+    cache.losses.distrust(bad)
+    cache.tree.remember(sequence.pages)
+    again = Sequence(cache)
+    append(again, TOKENS)
+    mixed = [*again.pages]
+    mixed[1] = bad
+    cache.tree.remember(mixed)
+    assert cache.match(TOKENS).walked == 0
+    cache.tree.remember(again.pages)
+    assert cache.match(TOKENS).walked == 5
+    append(sequence, Tokens.generated(range(2 * PAGE)))  # the turn that holds them goes on
+    cache.save("c", sequence)
+    found = cache.match(sequence.tokens)
+    assert found.pages == again.pages
+    assert all(page.resident for page in cache.sequence(found).pages)
