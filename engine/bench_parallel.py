@@ -67,7 +67,7 @@ class _Timeline:
         if isinstance(event, TurnFailed):
             raise EngineError(event.what, event.why, event.next)
         if isinstance(event, TokenDelta) and event.ids and event.turn in self.sent:
-            self.tokens.setdefault(event.turn, []).append(at)
+            self.tokens.setdefault(event.turn, []).extend([at] * len(event.ids))
         elif isinstance(event, TurnFinished) and event.turn in self.sent:
             self.done[event.turn] = at, event
 
@@ -123,9 +123,7 @@ def _run(engine: BenchEngine, prefix: Tokens, load: Load, count: int, vocabulary
 
 def _row(line: _Timeline, last: TurnId, page_tokens: int, prefix: int) -> ParallelRow:
     finished = [event for _, event in line.done.values()]
-    rates = [
-        (len(times) - 1) * 1e3 / (times[-1] - times[0]) for times in line.tokens.values() if times[-1] > times[0]
-    ]
+    rates = [(len(times) - 1) * 1e3 / (times[-1] - times[0]) for times in line.tokens.values() if times[-1] > times[0]]
     whole = prefix // page_tokens * page_tokens
     return ParallelRow(
         conversations=len(line.sent),

@@ -45,11 +45,20 @@ class CitationLimit:
     def __init__(self, vocabulary: Vocabulary, size: int) -> None:
         self._vocabulary = vocabulary
         self._size = size
-        self._known: dict[tuple[str | None, int], npt.NDArray[np.int64]] = {}  # every token of an answer asks
+        self._known: dict[tuple[str | None, int], npt.NDArray[np.int32]] = {}  # every token of an answer asks
 
     @cached_property
     def _tokens(self) -> tuple[_DigitToken, ...]:
         return tuple(self._digit_tokens())
+
+    @cached_property
+    def brackets(self) -> npt.NDArray[np.int32]:
+        """Ids of the tokens behind which a marker may be open, ascending."""
+        return np.array([t for t in range(self._size) if b"[" in self._vocabulary.token_bytes(t)], np.int32)
+
+    def open(self, written: str) -> bool:
+        """Whether a marker is being written; if not, what is struck stays the same up to the next bracket."""
+        return OPEN.search(written[-LONGEST_MARKER:]) is not None
 
     def _digit_tokens(self) -> Iterator[_DigitToken]:
         for token in range(self._size):
@@ -62,14 +71,14 @@ class CitationLimit:
             elif leading:
                 yield _DigitToken(token, leading[1], text[0].isspace(), opens=False)
 
-    def struck(self, written: str, count: int) -> npt.NDArray[np.int64]:
+    def struck(self, written: str, count: int) -> npt.NDArray[np.int32]:
         """Ids of tokens that may not follow `written` when the context has passages 1 to `count`."""
         found = OPEN.search(written[-LONGEST_MARKER:])
         case = found[1] if found else None, count
         if case not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[case] = np.array([*self._find(*case)], np.int64)
+            self._known[case] = np.array([*self._find(*case)], np.int32)
         return self._known[case]
 
     def _find(self, begun: str | None, count: int) -> Iterator[int]:

@@ -34,9 +34,14 @@ class DraftSource:
         self._prompt = len(prompt)
         self._ids = array("i", prompt)
 
+    def ids(self, answer: Sequence[int]) -> array[int]:
+        """Prompt and `answer`, as C's int."""
+        self._ids.extend(answer[len(self._ids) - self._prompt :])
+        return self._ids
+
     def find(self, answer: Sequence[int], most: int) -> Draft:
         """At most `most` tokens behind the latest of the longest matches with the end of prompt and `answer`."""
-        self._ids.extend(answer[len(self._ids) - self._prompt :])
+        self.ids(answer)
         if most < 1:
             return NO_DRAFT
         end, length = native_module().latest_match(self._ids, SHORTEST_MATCH, LONGEST_MATCH)

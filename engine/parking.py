@@ -28,6 +28,10 @@ class Parking:
         return bool(self._parked) and any(turn is held for held, _ in self._parked)
 
     @property
+    def empty(self) -> bool:
+        return not self._parked
+
+    @property
     def answering(self) -> bool:
         """The next token of an answer waits in it."""
         return any(held.phase is Phase.DECODE for held, _ in self._parked)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.kv.sequence import Sequence
-from kernels.native_program import TokenRun
+from kernels.native_program import Decoded, Draw, TokenRun
 from kernels.program import StepBatch, StepResult
 
 
@@ -30,6 +30,10 @@ class RunsBackend(Backend, Protocol):
     def step_runs(
         self, runs: Rows[TokenRun], cancel: npt.NDArray[np.uint8], *, parkable: bool = False
     ) -> StepResult: ...
+
+    def decode(
+        self, runs: Rows[TokenRun], draws: Rows[Draw], cancel: npt.NDArray[np.uint8], steps: int, milliseconds: float
+    ) -> Decoded: ...
 
     def resume(self, milliseconds: float = 0.0, tables: Rows[npt.NDArray[np.uint64]] | None = None) -> StepResult: ...
 
@@ -84,8 +88,16 @@ class Runner:
     def _step(self, runs: Rows[RowRun], parkable: bool) -> StepResult:
         if self._native is None:
             return self._backend.step(_batch(runs, self.cancel))
-        given = [(run.ids, run.roles, run.start, run.sequence.block_table(), run.write, run.outputs) for run in runs]
-        return self._native.step_runs(given, self.cancel, parkable=parkable)
+        return self._native.step_runs(_given(runs), self.cancel, parkable=parkable)
+
+    def can_decode(self, rows: int) -> bool:
+        """Whether `decode` can be called for so many runs."""
+        return self._native is not None and rows <= (self._micro_batch or rows)
+
+    def decode(self, runs: Rows[RowRun], draws: Rows[Draw], steps: int, milliseconds: float) -> Decoded:
+        """Several steps in one call, see NativeProgram: the runs' tokens, and what is drawn behind them."""
+        assert self._native is not None, "see can_decode"
+        return self._native.decode(_given(runs), draws, self.cancel, steps, milliseconds)
 
     def resume(self, runs: Rows[RowRun], milliseconds: float = 0.0) -> StepResult:
         """Goes on with the parked step, whose pages may have moved since; parked again after so long (0: never)."""
@@ -101,6 +113,10 @@ class Runner:
         """Logits [vocabulary] of one final hidden vector [channels]."""
         logits: npt.NDArray[np.float32] = self._backend.head(hidden.reshape(1, -1))[0]
         return logits
+
+
+def _given(runs: Rows[RowRun]) -> list[TokenRun]:
+    return [(run.ids, run.roles, run.start, run.sequence.block_table(), run.write, run.outputs) for run in runs]
 
 
 def _parts(runs: Rows[RowRun], most: int) -> Rows[Rows[RowRun]]:

@@ -1,7 +1,8 @@
 """The scheduler: decides what each step computes, and carries turns from waiting to done.
 
-Each step takes the decode token of every running turn, drafts behind it, and one slice of prefill. The conversation
-the reader looks at goes first. A page that another turn is computing right now is waited for, not computed twice.
+Each step takes the decode token of every running turn, drafts behind it, and one slice of prefill; where all that
+runs are answers, several steps follow each other (decoding.py). The conversation the reader looks at goes first.
+A page that another turn is computing right now is waited for, not computed twice.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ import numpy.typing as npt
 
 from engine.admission import Admission
 from engine.citation_limit import CitationLimit
+from engine.decoding import Decoding
 from engine.errors import EngineError
 from engine.limits import SHORT_PROMPT, Limits, prefill_slice
 from engine.messages import (
     ConversationId,
     Event,
     FinishReason,
-    PrefillProgress,
     TokenDelta,
-    TurnFailed,
     TurnId,
 )
 from engine.mishaps import explained
@@ -61,8 +61,8 @@ class Scheduler:
         self._rates = rates
         self._limits = limits
         self._emit = emit
-        self._citations = citations
         self._speculation = speculation or Speculation(limits.end_tokens, limits.context, on=False)
+        self._decoding = Decoding(runner, limits, self._speculation, citations, emit)
         self._turns: dict[TurnId, Turn] = {}
         self.focus: ConversationId | None = None
         self._apart = False  # the last step was a short prompt's alone
@@ -82,7 +82,7 @@ class Scheduler:
                 self._fail(turn, error)
             except Exception:  # its pages are in doubt: they are left to the cache, the turn is let go
                 self._remove(turn)
-                self._told(turn, error)
+                self._emit(turn.failure(error))
 
     def cancel_all(self) -> None:
         for turn_id in list(self._turns):
@@ -115,12 +115,11 @@ class Scheduler:
         runs = self._parking.choose(self._plan)
         if not runs:
             return sampled
-        result, spent = self._parking.run(runs, beside=self.running > len(runs))
-        self._rates.saw_step()
-        if result.completed:
-            self._account(runs, spent)
-            sound = {id(turn) for turn, _ in runs if self._admission.sound(turn)}
-            self._apply(runs, sound, result.logits, result.hidden, spent)
+        steps = self._decoding.steps(runs) if len(runs) == len(self._turns) and self._parking.empty else 1
+        if steps > 1:
+            self._decode(runs, steps)
+        else:
+            self._compute(runs)
         return True
 
     @property
@@ -159,11 +158,9 @@ class Scheduler:
         return planned
 
     def _guarded_run(self, turn: Turn, make: Callable[[], RowRun]) -> Planned:
-        try:
-            return [(turn, make())]
-        except Exception as error:
-            self._fail(turn, explained(error))
-            return []
+        made: Planned = []
+        self._guard(turn, lambda: made.append((turn, make())))
+        return made
 
     def _sample_kept(self) -> bool:
         """Turns whose prompt is cached to its end, hidden vector included, need no step for their first token."""
@@ -186,10 +183,38 @@ class Scheduler:
         except Exception as error:
             self._fail(turn, explained(error))
 
-    # --- after a step -------------------------------------------------------------------------------
+    # --- a step -------------------------------------------------------------------------------------
 
-    def _account(self, runs: Iterable[tuple[Turn, RowRun]], ms: float) -> None:
-        """Charges the step to its turns: before what it computed is applied, which may end them."""
+    def _compute(self, runs: Planned) -> None:
+        result, spent = self._parking.run(runs, beside=self.running > len(runs))
+        self._rates.saw_step()
+        if result.completed:
+            self._account(runs, spent)
+            sound = {id(turn) for turn, _ in runs if self._admission.sound(turn)}
+            self._apply(runs, sound, result.logits, result.hidden, spent)
+
+    def _decode(self, runs: Planned, steps: int) -> None:
+        """Several steps, with nothing in between."""
+        found = self._decoding.run(runs, steps)
+        self._rates.saw_step()
+        if steps := len(found.milliseconds):
+            self._account(runs, sum(found.milliseconds), steps)
+            self._rates.saw_decode(steps, sum(found.milliseconds))
+        for (turn, run), tokens in zip(runs, found.tokens, strict=True):
+            if not self._admission.sound(turn):
+                self._emit(turn.progress(self._rates.prefill))
+            elif tokens:
+                self._take(turn, run, tokens)
+
+    def _take(self, turn: Turn, run: RowRun, tokens: list[int]) -> None:
+        """What was computed behind the answer's end is never committed."""
+        taken, reason = self._decoding.take(turn, tokens)
+        turn.kv.commit((*run.ids, *tokens)[:taken], run.roles * taken)
+        if reason:
+            self._finish(turn, reason)
+
+    def _account(self, runs: Iterable[tuple[Turn, RowRun]], ms: float, steps: int = 1) -> None:
+        """Charges steps alike to their turns: before what they computed is applied, which may end them."""
         prompt_tokens = rows = 0
         for turn, run in runs:
             rows += len(run.ids)
@@ -200,13 +225,13 @@ class Scheduler:
                 turn.clock.decode += ms
         self._rates.saw_prefill(prompt_tokens, ms)
         if not prompt_tokens:
-            self._speculation.costs.saw(rows, ms)
+            self._speculation.costs.saw(rows, ms / steps)
 
     def _apply(self, runs: Planned, sound: Set[int], logits: Floats, hidden: Floats, ms: float) -> None:
         row, sampled = 0, []
         for turn, run in runs:
             if id(turn) not in sound:
-                self._report_prefill(turn)
+                self._emit(turn.progress(self._rates.prefill))
             elif turn.phase is Phase.PREFILL:
                 self._after_prefill(turn, run, row, logits, hidden)
             else:
@@ -219,7 +244,7 @@ class Scheduler:
         if run.write:
             turn.kv.commit(run.ids, run.roles)
         turn.fed += len(run.ids)
-        self._report_prefill(turn)
+        self._emit(turn.progress(self._rates.prefill))
         if run.outputs:
             self._admission.keep_prompt_end(turn, hidden[row])
             self._sample(turn, logits, row)
@@ -242,35 +267,14 @@ class Scheduler:
         self._speculation.judged(turn, drafted, place)
         return place + 1
 
-    def _report_prefill(self, turn: Turn) -> None:
-        total = max(1, len(turn.wanted) - turn.reused.total)
-        done = max(0, turn.kv.num_tokens - turn.reused.total)
-        request, rate = turn.request, self._rates.prefill
-        self._emit(PrefillProgress(request.turn, request.conversation, done, total, rate))
-
     def _sample(self, turn: Turn, logits: Floats, row: int) -> None:
-        sampling = turn.request.sampling
-        if sampling.citations and self._citations is not None:
-            logits, row = self._citations.limited(logits[row], turn.answer.written, sampling.citations)[None], 0
-        token = turn.pick(logits, row, turn.generated, turn.position)
+        token = self._decoding.draw(turn, logits, row)
         if not turn.generated:
             turn.clock.sampled_first()
             turn.phase = Phase.DECODE
-        turn.generated.append(token)
-        ended = token in self._limits.end_tokens
-        text = "" if ended else turn.answer.push(token)
-        self._emit(TokenDelta(turn.request.turn, turn.request.conversation, text, (token,)))
-        if reason := self._reason(turn, ended):
+        _, reason = self._decoding.take(turn, (token,))
+        if reason:
             self._finish(turn, reason)
-
-    def _reason(self, turn: Turn, ended: bool) -> FinishReason | None:
-        if ended:
-            return "stop"
-        if turn.answer.stopped:
-            return "stop_string"
-        if len(turn.generated) >= turn.request.sampling.max_tokens:
-            return "length"
-        return "context" if turn.position >= self._limits.context else None
 
     # --- ending -------------------------------------------------------------------------------------
 
@@ -284,11 +288,7 @@ class Scheduler:
     def _fail(self, turn: Turn, error: EngineError) -> None:
         self._admission.end(turn, keep=bool(turn.generated))
         self._remove(turn)
-        self._told(turn, error)
-
-    def _told(self, turn: Turn, error: EngineError) -> None:
-        request = turn.request
-        self._emit(TurnFailed(request.turn, request.conversation, error.what, error.why, error.next))
+        self._emit(turn.failure(error))
 
     def _remove(self, turn: Turn) -> None:
         turn.phase = Phase.DONE

@@ -13,10 +13,14 @@ from collections.abc import Iterable
 from collections.abc import Sequence as Rows
 from dataclasses import dataclass, field
 
-from engine.drafts import Draft, DraftSource
+from engine.drafts import LONGEST_MATCH, NO_DRAFT, Draft
 from engine.turn import Turn
 
 LONGEST_DRAFT = 16
+MATCHES = (2, 3, 4, 8)  # lengths from which on chances are others
+_FIRST_GUESSES = (0.35, 0.5, 0.7, 0.85)  # for these
+_CLASSES = tuple(max(m for m in MATCHES if m <= max(match, MATCHES[0])) for match in range(LONGEST_MATCH + 1))
+_ANY = (0,) * LONGEST_DRAFT
 _THRESHOLDS = (0.85, 0.7, 0.55, 0.4, 0.25)
 _PASS_ROWS = 8  # that the kernels take at once: a ninth row costs as much as eight
 _BESIDE_PREFILL = 0.4  # the step takes its time by the prompt's rows
@@ -25,6 +29,7 @@ _OPTIMISM = 0.05  # what an unmeasured row is thought to cost, of the smallest k
 _KEPT_TIMES = 5
 _STALE_STEPS = 512  # after which what a step cost is measured again
 _LOOK_STEPS = 32  # how often such times are looked for
+_LOOK_RUNS = 8  # how often it is found out behind which matches drafts pay
 _SEEN_KEPT = 0.9  # weight of earlier drafts
 _PASSED_KEPT = 0.99  # drafts that were not tried pull the chance back to the first guess
 
@@ -81,27 +86,24 @@ def _median(values: Iterable[float]) -> float:
 class Chances:
     """How likely a drafted token is right, given that those before it were: by the length of the match."""
 
-    _FIRST_GUESS = ((8, 0.85), (4, 0.7), (3, 0.5), (2, 0.35))
     _GUESS_WEIGHT = 2.0
 
     def __init__(self) -> None:
-        self._right = {least: 0.0 for least, _ in self._FIRST_GUESS}
+        self._guess = dict(zip(MATCHES, _FIRST_GUESSES, strict=True))
+        self._right = dict.fromkeys(MATCHES, 0.0)
         self._tried = dict(self._right)
 
     def of(self, match: int) -> float:
-        least, guess = self._class(match)
-        right = self._right[least] + guess * self._GUESS_WEIGHT
+        least = _CLASSES[match]
+        right = self._right[least] + self._guess[least] * self._GUESS_WEIGHT
         return min(0.98, right / (self._tried[least] + self._GUESS_WEIGHT))
 
     def judged(self, match: int, drafted: int, accepted: int) -> None:
         """`accepted` of `drafted` tokens were right; the first wrong one ended it. `drafted` 0: it was not tried."""
-        least, _ = self._class(match)
+        least = _CLASSES[match]
         kept = _SEEN_KEPT if drafted else _PASSED_KEPT
         self._right[least] = self._right[least] * kept + accepted
         self._tried[least] = self._tried[least] * kept + min(drafted, accepted + 1)
-
-    def _class(self, match: int) -> tuple[int, float]:
-        return next((entry for entry in self._FIRST_GUESS if entry[0] <= match), self._FIRST_GUESS[-1])
 
 
 class Speculation:
@@ -111,6 +113,8 @@ class Speculation:
         self._end_tokens = end_tokens
         self._context = context
         self._on = on
+        self._asked = 0
+        self._least: dict[int, int] = {}  # by the number of answers
         self.costs = StepCosts()
         self.chances = Chances()
 
@@ -126,14 +130,34 @@ class Speculation:
                 self.chances.judged(draft.match, 0, 0)
         return [draft.ids[:length] for draft, length in zip(found, lengths, strict=True)]
 
+    def least_match(self, answers: int) -> int:
+        """The shortest match with earlier text behind which a draft pays in a step of so many answers, more than there
+        are where none does; -1: nothing is ever drafted."""
+        if not self._on:
+            return -1
+        self._asked += 1
+        if answers not in self._least or self._asked % _LOOK_RUNS == 0:
+            self._least[answers] = self._shortest_that_pays(answers)
+        return self._least[answers]
+
+    def _shortest_that_pays(self, answers: int) -> int:
+        others = [NO_DRAFT] * (answers - 1)
+        paying = (match for match in MATCHES if any(self._lengths([Draft(_ANY, match), *others])))
+        return next(paying, LONGEST_MATCH + 1)
+
+    def passed(self, matches: Iterable[int]) -> None:
+        """Nothing was tried behind matches of these lengths."""
+        for match in matches:
+            self.chances.judged(match, 0, 0)
+
     def judged(self, turn: Turn, drafted: int, accepted: int) -> None:
         if drafted:
             self.chances.judged(turn.draft_match, drafted, accepted)
 
     def _find(self, turn: Turn) -> Draft:
         """No longer than answer and context may grow, and before a token that would end the answer."""
-        if turn.source is None:
-            turn.source = DraftSource(turn.prompt.ids)
+        if turn.undrafted == len(turn.generated):
+            return NO_DRAFT
         left = turn.request.sampling.max_tokens - len(turn.generated) - 1
         draft = turn.source.find(turn.generated, min(LONGEST_DRAFT, left, self._context - turn.position - 1))
         if self._end_tokens.isdisjoint(draft.ids):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from engine.answer import AnswerText
 from engine.drafts import DraftSource
 from engine.elsewhere import Waiting
+from engine.errors import EngineError
 from engine.kv.prefix import PrefixMatch
 from engine.kv.reasons import Missing, computed_ranges
 from engine.kv.restore import Restore
@@ -19,14 +20,16 @@ from engine.messages import (
     ComputedRange,
     FinishReason,
     FirstDifference,
+    PrefillProgress,
     Removal,
     ReusedTokens,
     Submit,
     Tokens,
+    TurnFailed,
     TurnFinished,
 )
 from engine.timings import TurnClock
-from kernels.sample.cpu import Pick, picker
+from kernels.sample.cpu import Sampler, sampler
 
 
 class Span(NamedTuple):
@@ -69,7 +72,7 @@ class Turn:
     logged: bool = True  # what came back; False: that has changed since
     generated: list[int] = field(default_factory=list)
     bytes_read: int = 0
-    source: DraftSource | None = None  # made when the answer begins
+    undrafted: int = -1  # behind so many tokens nothing is to be tried: it was looked for
     draft_match: int = 0  # of the draft in the step that runs
     drafted: int = 0
     accepted: int = 0
@@ -100,9 +103,14 @@ class Turn:
         return len(self.prompt) - self.kv.num_tokens
 
     @cached_property
-    def pick(self) -> Pick:
+    def sampler(self) -> Sampler:
         """Draws its tokens. Penalties look at the answer alone: the prompt's words are what it should use."""
-        return picker(self.request.sampling)
+        return sampler(self.request.sampling)
+
+    @cached_property
+    def source(self) -> DraftSource:
+        """Its tokens, for drafts."""
+        return DraftSource(self.prompt.ids)
 
     @property
     def reused_in_all(self) -> ReusedTokens:
@@ -147,6 +155,15 @@ class Turn:
             return self.missing.reason
         reasons = (part.reason for part in computed_ranges(self.request, self.reused.total, self.missing))
         return next((reason for reason in reasons if reason != "last sampled"), "last sampled")
+
+    def progress(self, tokens_per_second: float) -> PrefillProgress:
+        request, reused = self.request, self.reused.total
+        total, done = max(1, len(self.wanted) - reused), max(0, self.kv.num_tokens - reused)
+        return PrefillProgress(request.turn, request.conversation, done, total, tokens_per_second)
+
+    def failure(self, error: EngineError) -> TurnFailed:
+        request = self.request
+        return TurnFailed(request.turn, request.conversation, error.what, error.why, error.next)
 
     def finished(self, reason: FinishReason, bytes_written: int) -> TurnFinished:
         return TurnFinished(

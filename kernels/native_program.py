@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,37 @@ _COMPLETED, _PARKED = 1, 2  # outcomes of a native step
 # Tokens of one sequence in a step: ids, roles (0 prompt, 1 generated; as many), position of the first, block table
 # uint64 [pages], whether K and V are stored, and how many of the last rows want logits.
 TokenRun: TypeAlias = tuple[Sequence[int], Sequence[int], int, NDArray[np.uint64], bool, int]
+
+
+class Draw(NamedTuple):
+    """How `decode` draws the tokens of a sequence, and what ends it.
+
+    Attributes:
+        sampler: see kernels/sample/cpu.py.
+        ids: int32, all of the conversation so far, the answer from `answer` on.
+        ends: int32, ascending ids behind which nothing may follow; struck: int32 ids that are not drawn.
+        shortest, longest, least: a match of `least` ids or more with the end of what there is ends it; looked for are
+            matches of `shortest` to `longest` ids, and none where `least` is negative.
+    """
+
+    sampler: Any
+    ids: Any
+    answer: int
+    ends: NDArray[np.int32]
+    struck: NDArray[np.int32]
+    shortest: int = 0
+    longest: int = 0
+    least: int = -1
+
+
+class Decoded(NamedTuple):
+    """`tokens`: what each sequence drew in steps of so many `milliseconds`; `passed`: lengths of the matches on the way
+    that were shorter than the least; `looked`: behind the last tokens there was no other match."""
+
+    tokens: list[list[int]]
+    passed: list[int]
+    milliseconds: list[float]
+    looked: bool
 
 
 @cache
@@ -107,6 +138,25 @@ class NativeProgram:
         logits, hidden = self._outputs(sum(run[5] for run in runs))
         outcome = self._executor.step_runs(runs, cancel, logits, hidden, parkable)
         return self._result(outcome, None, logits, hidden)
+
+    def decode(
+        self,
+        runs: Sequence[TokenRun],
+        draws: Sequence[Draw],
+        cancel: NDArray[np.uint8],
+        steps: int,
+        milliseconds: float,
+    ) -> Decoded:
+        """Up to `steps` steps of runs of one token and one output each, with what is drawn at each fed to the next, as
+        far as the block tables have room. Ends behind a step where a draw wants it, where `cancel` is set (STOP ends
+        the step in progress too, which then counts for nothing), or where the next would end later than
+        `milliseconds` from now. ValueError as for steps."""
+        if not self._has_head:
+            raise ValueError("the program has no Head")
+        logits, hidden = self._outputs(len(runs))
+        found = self._executor.decode(runs, draws, cancel, logits, hidden, steps, milliseconds)
+        self._spare = logits, hidden
+        return Decoded(*found)
 
     def resume(self, milliseconds: float = 0.0, tables: Sequence[NDArray[np.uint64]] | None = None) -> StepResult:
         """Go on with the parked step; the result is that of an undisturbed one. After `milliseconds` (0: never) it is

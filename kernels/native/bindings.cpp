@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "decode_run.h"
 #include "executor.h"
 #include "isa.h"
 #include "step_input.h"
@@ -70,7 +71,7 @@ public:
     NativeExecutor(std::vector<int> widths, Array2<uint64_t> tensors, Array2<int64_t> layers, nb::list ropes,
                    Array2<int64_t> ops, Array2<double> reals, int page_tokens, int vocabulary, int channels,
                    int threads, const std::string& isa)
-        : executor_(decode(std::move(widths), tensors, layers, ropes, ops, reals, page_tokens, vocabulary, channels),
+        : executor_(decode_program(std::move(widths), tensors, layers, ropes, ops, reals, page_tokens, vocabulary, channels),
                     threads, pk::find_level(isa)) {}
 
     // Outcome of each: 0 stopped, 1 completed, 2 parked. A parked step's arrays must live until resume or drop.
@@ -109,6 +110,28 @@ public:
         return static_cast<int>(outcome);
     }
 
+    // Several steps of runs of one token, see decode_run.h. Returns what each of them drew, the lengths of the matches that
+    // were passed over, the milliseconds of each step, and whether nothing was found behind the last.
+    nb::tuple decode(nb::sequence runs, nb::sequence draws, nb::handle cancel, nb::handle logits, nb::handle hidden, int steps,
+                     double milliseconds) {
+        arrays_.fill(runs);
+        pk::BatchView batch;
+        arrays_.show(batch);
+        std::deque<pk::Drawing> drawings;
+        for (nb::handle draw : draws) drawings.emplace_back(draw);
+        if (steps < 1 || batch.rows != batch.sequences || batch.outputs != batch.sequences || drawings.size() != nb::len(runs))
+            throw std::invalid_argument("a run of steps begins with one token and one output of each sequence, and a draw for it");
+        pk::check_batch(batch, executor_.program(), steps - 1);
+        const Results results(batch, cancel, logits, hidden);
+        batch.on_park = pk::OnPark::Finish;
+        pk::RunTimes times;
+        {
+            nb::gil_scoped_release release;
+            times = pk::decode(executor_, arrays_, batch, drawings, pk::RunLimits{steps, milliseconds});
+        }
+        return results_of(drawings, times);
+    }
+
     int resume(double milliseconds) {
         nb::gil_scoped_release release;
         return static_cast<int>(executor_.resume(milliseconds));
@@ -143,22 +166,43 @@ public:
     void fill(float value) { executor_.fill(value); }
 
 private:
+    // The arrays that a batch is given, for as long as this lives.
+    class Results {
+    public:
+        Results(pk::BatchView& batch, nb::handle cancel, nb::handle logits, nb::handle hidden)
+            : cancel_(cancel, "cancel", pk::ArrayView::kByte, {1}),
+              logits_(logits, "logits", pk::ArrayView::kFloat, {batch.outputs, -1}),
+              hidden_(hidden, "hidden", pk::ArrayView::kFloat, {batch.outputs, -1}) {
+            batch.cancel = cancel_.data<uint8_t>();
+            batch.logits = logits_.data<float>();
+            batch.hidden = hidden_.data<float>();
+        }
+
+    private:
+        const pk::ArrayView cancel_, logits_, hidden_;
+    };
+
     pk::Outcome run(pk::BatchView& batch, nb::handle cancel, nb::handle logits, nb::handle hidden, bool parkable) {
-        using pk::ArrayView;
-        const pk::ProgramData& program = executor_.program();
-        const ArrayView cancel_view(cancel, "cancel", ArrayView::kByte, {1});
-        pk::check_batch(batch, program);
-        const ArrayView logits_view(logits, "logits", ArrayView::kFloat, {batch.outputs, -1});
-        const ArrayView hidden_view(hidden, "hidden", ArrayView::kFloat, {batch.outputs, -1});
-        batch.cancel = cancel_view.data<uint8_t>();
-        batch.logits = logits_view.data<float>();
-        batch.hidden = hidden_view.data<float>();
-        batch.parkable = parkable;
+        pk::check_batch(batch, executor_.program());
+        const Results results(batch, cancel, logits, hidden);
+        batch.on_park = parkable ? pk::OnPark::Park : pk::OnPark::Stop;
         nb::gil_scoped_release release;
         return executor_.step(batch);
     }
 
-    static pk::ProgramData decode(std::vector<int> widths, const Array2<uint64_t>& tensors,
+    static nb::tuple results_of(const std::deque<pk::Drawing>& drawings, const pk::RunTimes& times) {
+        nb::list tokens, passed, milliseconds;
+        for (const pk::Drawing& drawing : drawings) {
+            nb::list drawn;
+            for (size_t i = 0; i < drawing.drawn(); i++) drawn.append(drawing.at(i));
+            tokens.append(drawn);
+            for (int length : drawing.passed()) passed.append(length);
+        }
+        for (double time : times.milliseconds) milliseconds.append(time);
+        return nb::make_tuple(tokens, passed, milliseconds, times.looked);
+    }
+
+    static pk::ProgramData decode_program(std::vector<int> widths, const Array2<uint64_t>& tensors,
                                   const Array2<int64_t>& layers, const nb::list& ropes, const Array2<int64_t>& ops,
                                   const Array2<double>& reals, int page_tokens, int vocabulary, int channels) {
         if (ops.shape(1) != kOpColumns || layers.shape(1) != kKvColumns || reals.shape(0) != ops.shape(0))
@@ -226,6 +270,7 @@ NB_MODULE(_native, m) {
                       int, int, int, int, const std::string&>())
         .def("step", &NativeExecutor::step)
         .def("step_runs", &NativeExecutor::step_runs)
+        .def("decode", &NativeExecutor::decode)
         .def("resume", &NativeExecutor::resume)
         .def("move_pages", &NativeExecutor::move_pages)
         .def("drop", &NativeExecutor::drop)

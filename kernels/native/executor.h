@@ -118,8 +118,10 @@ private:
     void run_mla(const Phase& phase, int unit, int thread);
     bool late() const { return deadline_ && std::chrono::steady_clock::now() >= *deadline_; }
     uint8_t flag() const { return batch_.cancel ? *batch_.cancel : static_cast<uint8_t>(kGoOn); }
-    bool may_park() const { return batch_.parkable && !has_parked_; }
-    bool cancelled() const { return flag() == kStop || (flag() == kPark && !may_park()); }
+    bool may_park() const { return batch_.on_park == OnPark::Park && !has_parked_; }
+    bool cancelled() const {
+        return flag() == kStop || (flag() == kPark && batch_.on_park != OnPark::Finish && !may_park());
+    }
 
     ProgramData program_;
     const KernelTable* kernels_;

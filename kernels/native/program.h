@@ -54,6 +54,9 @@ struct ProgramData {
     int channels = 0;
 };
 
+// What PARK does to a step: see kernels/program.py. Finish: nothing, whoever asked for the step looks at the flag behind it.
+enum class OnPark : uint8_t { Stop, Park, Finish };
+
 struct BatchView {
     const int32_t* tokens = nullptr;
     const uint8_t* roles = nullptr;   // 1: generated
@@ -67,7 +70,7 @@ struct BatchView {
     const int32_t* out_rows = nullptr;
     int outputs = 0;
     const volatile uint8_t* cancel = nullptr;
-    bool parkable = false;
+    OnPark on_park = OnPark::Stop;
     float* logits = nullptr;
     float* hidden = nullptr;
 };

@@ -85,20 +85,20 @@ void check_ranges(const BatchView& batch, const ProgramData& program) {
         refuse("token ids must lie in 0.." + std::to_string(limit - 1));
 }
 
-int pages_needed(const BatchView& batch, int sequence, int page_tokens) {
-    const int64_t rows = batch.seq_rows[sequence + 1] - batch.seq_rows[sequence];
+int pages_needed(const BatchView& batch, int sequence, int page_tokens, int further) {
+    const int64_t rows = batch.seq_rows[sequence + 1] - batch.seq_rows[sequence] + further;
     return static_cast<int>((batch.seq_start[sequence] + rows + page_tokens - 1) / page_tokens);
 }
 
-void check_pages(const BatchView& batch, int page_tokens) {
+void check_pages(const BatchView& batch, int page_tokens, int further) {
     int most = 0;
-    for (int s = 0; s < batch.sequences; s++) most = std::max(most, pages_needed(batch, s, page_tokens));
+    for (int s = 0; s < batch.sequences; s++) most = std::max(most, pages_needed(batch, s, page_tokens, further));
     if (most > batch.max_pages)
         refuse(std::to_string(most) + " pages are needed, the block table has " + std::to_string(batch.max_pages));
     for (int s = 0; s < batch.sequences; s++) {
         const uint64_t* used = batch.pages + static_cast<size_t>(s) * batch.max_pages;
         const auto wrong = [](uint64_t address) { return address == 0 || address % 64 != 0; };
-        if (std::any_of(used, used + pages_needed(batch, s, page_tokens), wrong))
+        if (std::any_of(used, used + pages_needed(batch, s, page_tokens, further), wrong))
             refuse("sequence " + std::to_string(s) + ": a page address is missing or not 64-byte aligned");
     }
 }
@@ -191,11 +191,11 @@ void StepArrays::show(BatchView& batch) const {
     batch.outputs = static_cast<int>(out_rows_.size());
 }
 
-void check_batch(const BatchView& batch, const ProgramData& program) {
+void check_batch(const BatchView& batch, const ProgramData& program, int further) {
     if (batch.rows == 0) refuse("the batch has no rows");
     check_rows(batch);
     check_ranges(batch, program);
-    if (!program.kv_layers.empty()) check_pages(batch, program.page_tokens);
+    if (!program.kv_layers.empty()) check_pages(batch, program.page_tokens, further);
 }
 
 }  // namespace pk

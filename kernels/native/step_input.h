@@ -39,6 +39,8 @@ public:
     // Pages of the same sequences, which may have moved. `tables`: a block table per sequence.
     void place(nanobind::sequence tables);
     void show(BatchView& batch) const;
+    // Sequence `s`, a run of one token, goes on with the next.
+    void follow(size_t s, int32_t token) { tokens_[s] = token, seq_start_[s]++; }
 
 private:
     void lay_tables();
@@ -50,7 +52,8 @@ private:
     int max_pages_ = 0;
 };
 
-// Rows in order, positions, token ids and pages. std::invalid_argument names what is wrong.
-void check_batch(const BatchView& batch, const ProgramData& program);
+// Rows in order, positions, token ids and pages, those for `further` rows of each sequence too. std::invalid_argument
+// names what is wrong.
+void check_batch(const BatchView& batch, const ProgramData& program, int further = 0);
 
 }  // namespace pk

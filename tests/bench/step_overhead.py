@@ -1,7 +1,7 @@
 """What the engine does between two native steps of an answer: python tests/bench/step_overhead.py MODEL.gguf.
 
-The time from the end of one native call to the start of the next, by the clock and as processor time of the engine's
-thread, for a greedy answer, for one as the application samples it, and for several conversations at once.
+The time from the end of one step to the start of the next, by the clock and, outside of native calls, as processor
+time of the engine's thread, for a greedy answer, for one as the application samples it, and for several conversations.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -30,12 +30,15 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Call:
-    """Of native code: seconds by the clock and of the thread's processor time, at its start and end."""
+    """Of native code: seconds by the clock and of the thread's processor time, at its start and end; the steps in it,
+    and the milliseconds they took in all."""
 
     entered: float
     entered_cpu: float
     left: float
     left_cpu: float
+    steps: int
+    computed: float
 
 
 class Watched:
@@ -46,11 +49,18 @@ class Watched:
         self.calls: list[Call] = []
 
     def step_runs(self, *args: Any) -> Any:
+        return self._call(lambda: self._executor.step_runs(*args), lambda outcome: None)
+
+    def decode(self, *args: Any) -> Any:
+        return self._call(lambda: self._executor.decode(*args), lambda found: found[2])
+
+    def _call(self, call: Callable[[], Any], times: Callable[[Any], list[float] | None]) -> Any:
         cpu, clock = time.thread_time(), time.perf_counter()
-        outcome = self._executor.step_runs(*args)
+        found = call()
         left = time.perf_counter()
-        self.calls.append(Call(clock, cpu, left, time.thread_time()))
-        return outcome
+        steps = times(found) or [(left - clock) * 1e3]
+        self.calls.append(Call(clock, cpu, left, time.thread_time(), len(steps), sum(steps)))
+        return found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._executor, name)
@@ -65,11 +75,25 @@ def answer(engine: BenchEngine, prompt: Tokens, conversations: int, sampling: Sa
         ended += isinstance(engine.next_event()[1], TurnFinished)
 
 
-def gaps(calls: list[Call], skip: int) -> Iterator[tuple[float, float, float]]:
-    """Milliseconds: between two calls by the clock, of processor time, and in the call before."""
-    for before, after in pairwise(calls[skip:]):
-        between = after.entered - before.left, after.entered_cpu - before.left_cpu, before.left - before.entered
-        yield between[0] * 1e3, between[1] * 1e3, between[2] * 1e3
+@dataclass(frozen=True)
+class Between:
+    """Milliseconds for each step: between the steps of a call and up to the next one, by the clock; between calls, of
+    processor time; in the step."""
+
+    clock: float
+    cpu: float
+    step: float
+
+
+def between(calls: list[Call]) -> Iterator[tuple[int, Between]]:
+    """With the number of steps that it is the mean of."""
+    for call, after in pairwise(calls):
+        clock, cpu = (after.entered - call.entered) * 1e3 - call.computed, (after.entered_cpu - call.left_cpu) * 1e3
+        yield call.steps, Between(clock / call.steps, cpu / call.steps, call.computed / call.steps)
+
+
+def mean(found: list[tuple[int, Between]], of: Callable[[Between], float]) -> float:
+    return sum(steps * of(one) for steps, one in found) / sum(steps for steps, _ in found)
 
 
 def main() -> None:
@@ -91,11 +115,13 @@ def main() -> None:
         for name, (conversations, sampling) in WAYS.items():
             watched.calls.clear()
             answer(engine, prompt, conversations, replace(sampling, max_tokens=options.answer))
-            clock, cpu, native = zip(*gaps(watched.calls, 2 * conversations), strict=True)
-            low, middle, high = statistics.quantiles(clock, n=4)
+            found = list(between(watched.calls[2 * conversations :]))
+            steps = sum(count for count, _ in found)
+            low, middle, high = statistics.quantiles([one.clock for count, one in found for _ in range(count)], n=4)
             print(
-                f"{name}: {len(clock)} steps, between two {middle:.3f} ms (quartiles {low:.3f} to {high:.3f}), "
-                f"processor time {statistics.median(cpu):.3f} ms; native step {statistics.median(native):.3f} ms"
+                f"{name}: {steps} steps in {len(found)} calls, between two {mean(found, lambda one: one.clock):.3f} ms "
+                f"(median {middle:.3f}, quartiles {low:.3f} to {high:.3f}), processor time "
+                f"{mean(found, lambda one: one.cpu):.3f} ms; native step {mean(found, lambda one: one.step):.3f} ms"
             )
 
 

@@ -100,14 +100,12 @@ class Driver:
         ends = TokenDelta, TurnFinished, TurnFailed
         self.wait(
             lambda e: (
-                isinstance(e, ends)
-                and e.turn == turn
-                and (not isinstance(e, TokenDelta) or self.deltas(turn) >= count)
+                isinstance(e, ends) and e.turn == turn and (not isinstance(e, TokenDelta) or self.deltas(turn) >= count)
             )
         )
 
     def deltas(self, turn: str) -> int:
-        return sum(isinstance(e, TokenDelta) and e.turn == turn and bool(e.ids) for e in self.events)
+        return sum(len(e.ids) for e in self.events if isinstance(e, TokenDelta) and e.turn == turn)
 
     def state(
         self, conversation: str, tokens: Tokens, shifts: tuple[Shift, ...] = (), history: int | None = None

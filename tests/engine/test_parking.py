@@ -58,6 +58,7 @@ def test_parked_steps_of_two_conversations_give_the_answers_of_undisturbed_ones(
         return result
 
     monkeypatch.setattr(runner, "step", disturbed)
+    monkeypatch.setattr("engine.decoding.RUN_MS", 0.0)
     for seed, name in enumerate("ab"):
         driver.submit(name, name, prompt(700, seed))
     assert [driver.result(name).generated for name in "ab"] == wanted

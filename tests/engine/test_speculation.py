@@ -56,6 +56,10 @@ class Foretold(Speculation):
     def _lengths(self, found: Rows[Draft]) -> list[int]:
         return [len(draft.ids) for draft in found]
 
+    def least_match(self, answers: int) -> int:
+        """No step follows another without a look for drafts."""
+        return 0
+
 
 class RecordingAdmission(Admission):
     """`kv`: by conversation, what its turn leaves behind: whole pages, and the rows of the tail."""
@@ -93,9 +97,7 @@ class Bench:
         if speculation:
             speculation.answers = self.foretold
         runner = Runner(model.backend, settings.micro_batch)
-        self.scheduler = Scheduler(
-            runner, self.admission, Rates(), limits, self.events.append, speculation=speculation
-        )
+        self.scheduler = Scheduler(runner, self.admission, Rates(), limits, self.events.append, speculation=speculation)
 
     def submit(self, name: str, tokens: Tokens, sampling: Sampling) -> None:
         request = Submit(TurnId(name), ConversationId(name), tokens, sampling)

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-from kernels.sample.cpu import picker
+from kernels.sample.cpu import sampler
 from kernels.sample.reference import _top_k, sample, uniform
 
 LOGITS = np.random.default_rng(7).normal(0, 3, 101).astype(np.float32)
@@ -34,7 +34,7 @@ class Draws(Protocol):
 
 
 def native(logits: Floats, rule: Plain, recent: Sequence[int], position: int) -> int:
-    return picker(rule)(logits[None], 0, list(recent), position)
+    return sampler(rule).pick(logits[None], 0, list(recent), position)
 
 
 @pytest.fixture(params=[sample, native], ids=["reference", "native"])
@@ -139,7 +139,7 @@ def test_native_draws_are_those_of_the_reference(seed: int) -> None:
             seed=int(chance.integers(-5, 1 << 60)),
         )
         row = position % 3
-        assert picker(rule)(logits, row, recent, position) == sample(logits[row], rule, recent, position), rule
+        assert sampler(rule).pick(logits, row, recent, position) == sample(logits[row], rule, recent, position), rule
 
 
 @pytest.mark.parametrize("odd", [np.nan, -np.inf, np.inf])
@@ -154,11 +154,11 @@ def test_scores_that_are_no_usual_numbers_give_the_reference_s_best(odd: float) 
 def test_equal_scores_go_to_the_lowest_id() -> None:
     scores = np.zeros((1, 300), np.float32)
     scores[0, [77, 140, 299]] = 5
-    assert picker(Plain(temperature=0.0))(scores, 0, [], 0) == 77
+    assert sampler(Plain(temperature=0.0)).pick(scores, 0, [], 0) == 77
 
 
 def test_what_cannot_be_drawn_from_is_refused() -> None:
-    pick = picker(Plain(repetition_penalty=2.0))
+    pick = sampler(Plain(repetition_penalty=2.0)).pick
     for logits, row, recent in [
         (LOGITS, 0, []),
         (LOGITS[None].astype(np.float64), 0, []),

@@ -38,7 +38,12 @@ def counting(self, *outcome):  # of steps and of parked steps that went on
     result = ended(self, *outcome)
     rows[0] += begun[0] if result.completed else 0
     return result
-NativeProgram.step_runs, NativeProgram._result = beginning, counting
+several = NativeProgram.decode
+def following(self, *given):
+    found = several(self, *given)
+    rows[0] += sum(map(len, found.tokens))
+    return found
+NativeProgram.step_runs, NativeProgram._result, NativeProgram.decode = beginning, counting, following
 from app.main import main
 status = main(sys.argv[1:])
 print("rows", rows[0], file=sys.stderr)
