@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWi
 from app.widgets.cards import label
 from app.widgets.theme import Theme
 
-WIDEST = 230
+WIDEST, NARROW = 230, 142  # in a header with room, and in one without
+GONE_WORDS = 90
 ICON_AND_GAPS = 26
 
 
@@ -77,7 +78,7 @@ class Chip(QWidget):
         super().__init__()
         self.setObjectName("chip")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.widest = WIDEST + (90 if face.gone else 0)
+        self.widest, self.narrow = (width + (GONE_WORDS if face.gone else 0) for width in (WIDEST, NARROW))
         self.face = face
         self.open_button = _OpenButton(face.name)
         icon = theme.icon("warning", "warn") if face.gone else theme.icon("document")

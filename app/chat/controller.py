@@ -270,6 +270,7 @@ class ChatController(QObject):
 
     def names_changed(self) -> None:
         self._show_header()
+        self._panel.composer.price_again()  # what is gone costs nothing
 
     def set_model(self, has_model: bool, why_not: str) -> None:
         """Whether questions can be sent; `why_not` is shown otherwise."""

@@ -21,7 +21,6 @@ from engine.messages import ModelLoaded, Reasoning
 
 NARROW = 520
 LEAST_CHIPS, MOST_CHIPS = 54, 114  # pixels: two rows, and nearly four; what is more scrolls
-NARROW_CHIP = 142
 REASONING_WIDTH = 150
 _MODES: tuple[tuple[Mode, str, str], ...] = (
     ("auto", "Auto", "Whole documents where they fit the context, passages otherwise"),
@@ -157,7 +156,7 @@ class Header(QWidget):
             style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
             self._add.setToolButtonStyle(style if self.width() >= NARROW else Qt.ToolButtonStyle.ToolButtonIconOnly)
         for chip in self._chips.findChildren(Chip):
-            chip.setMaximumWidth(chip.widest if self.width() >= NARROW else NARROW_CHIP)
+            chip.setMaximumWidth(chip.widest if self.width() >= NARROW else chip.narrow)
 
     def show_conversation(self, conversation: Conversation, documents: Sequence[ChipFace]) -> None:
         """`documents`: in the order of attaching."""
@@ -186,6 +185,9 @@ class Header(QWidget):
         self._add = add
         self._flow.addWidget(add)
         self._arrange()
+        for made in self._chips.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            if self._flow.indexOf(made) >= 0:
+                made.show()  # at once: until then they would take no room
         self._chips.updateGeometry()
 
     def _add_scope(self) -> None:

@@ -205,8 +205,8 @@ class Transcript(QScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        side = max(20, (self.viewport().width() - COLUMN_WIDTH) // 2)
-        self._column.setContentsMargins(side, 16, side, 12)
+        side = max(19, (self.viewport().width() - COLUMN_WIDTH) // 2)
+        self._column.setContentsMargins(side, 16, side, 12)  # and the frame of the focus
         size = self._jump.sizeHint()
         self._jump.resize(size)
         self._jump.move((self.width() - size.width()) // 2, self.height() - size.height() - 10)

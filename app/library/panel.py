@@ -180,6 +180,8 @@ class LibraryPanel(QWidget):
             for gone in self.rows.names().keys() - {one.id for one in documents if one.state != "trashed"}:
                 self.removed.emit(gone)
             self._show_documents(documents)
+            workspace = self._services.workspace
+            self._services.tasks.read(lambda: workspace.ahead.wake(), None, lambda _: None)  # there is other reading
         self.collections.put(collections)
 
     def find(self) -> None:

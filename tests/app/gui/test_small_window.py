@@ -9,7 +9,8 @@ import pytest
 from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.chat.header import Header
+from app.chat.chips import Chip, ChipFace
+from app.chat.header import MOST_CHIPS, Header
 from app.chat.message_view import AnswerView
 from app.chat.meter import Meter
 from app.chat.panel import ChatPanel
@@ -56,6 +57,27 @@ def test_title_has_its_own_line_where_the_header_is_narrow(qtbot: QtBot, theme: 
         assert (header._title.geometry().bottom() < header.modes.geometry().top()) == apart
         assert header._title.width() > 250
     assert header._title.text() == "Fork of List the garden rules"
+
+
+def test_chips_of_many_documents_take_four_rows_at_most(qtbot: QtBot, theme: Theme) -> None:
+    header = Header(theme)
+    qtbot.addWidget(header)
+    header.show()
+    chips = [
+        ChipFace(n, f"Proceedings of the harbour board {n}.pdf", "in the trash" if n == 1 else "") for n in range(20)
+    ]
+    header.show_conversation(Conversation(ConversationId("c"), "Harbour", 0.0, 0.0), chips)
+    for width in (348, 560, 1200):
+        header.resize(width, 200)
+        theme.choose("dark" if width == 560 else "light")  # chips are made anew
+        qtbot.wait(50)
+        place = header._chips.parentWidget().parentWidget()
+        assert 54 <= place.height() <= MOST_CHIPS
+        made = [chip for chip in header.findChildren(Chip) if chip.isVisible()]
+        assert len(made) == 20
+        assert all(chip.geometry().right() <= place.width() for chip in made)
+        words = [text for text in made[1].findChildren(QLabel) if text.text() == "in the trash"]
+        assert words[0].width() >= words[0].sizeHint().width(), "why it is gone must not be cut"
 
 
 def test_fork_is_named_before_its_title_is_cut() -> None:
