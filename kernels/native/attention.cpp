@@ -197,12 +197,15 @@ struct Pass {
     Range range;
 };
 
+// `ahead`: asked for meanwhile, or null.
 static void score_tile(const AttentionArgs& args, const Pass& pass, int tokens, const uint8_t* tile, float* scores,
-                       const Workspace& ws) {
+                       const uint8_t* ahead, const Workspace& ws) {
+    (void)ahead;
     const int dim = args.k.head_dim;
 #if defined(__AVX512VNNI__)
     if (key_form(args.k) == kBytes)
-        return byte_scores(ByteQueries{ws.query_bytes, ws.query_meta, dim}, pass.first, pass.count, tile, scores);
+        return byte_scores(ByteQueries{ws.query_bytes, ws.query_meta, dim}, pass.first, pass.count, tile, scores,
+                           Asking{ahead, args.k.type == kKvQ4 ? 32 : 64});
 #endif
 #if defined(__AVX512BF16__)
     if (key_form(args.k) == kPairs) {
@@ -218,18 +221,20 @@ static void score_tile(const AttentionArgs& args, const Pass& pass, int tokens, 
 static void score_pass(const AttentionArgs& args, const AttentionUnit& unit, const Pass& pass, const Workspace& ws) {
     for (int at = pass.range.begin; at < pass.range.end; at += kTileTokens) {
         uint8_t* tile = ws.keys;
+        const uint8_t* ahead = nullptr;
         if (ws.kept) tile += (size_t)at / kTileTokens * key_tile_bytes(args);
         else {
-            const Rows keys = tile_rows(args, unit, pass.range, at, false, false);
+            Rows keys = tile_rows(args, unit, pass.range, at, false, false);
 #if defined(__AVX2__)
             if (ws.direct) {
                 half_scores(args.k, keys, ws.queries, pass.count, (uint16_t*)tile, ws.scores + at);
                 continue;
             }
 #endif
+            if (key_form(args.k) == kBytes) ahead = std::exchange(keys.ahead, nullptr);
             make_key_tile(args, keys, tile);
         }
-        score_tile(args, pass, imin(kTileTokens, pass.range.end - at), tile, ws.scores + at, ws);
+        score_tile(args, pass, imin(kTileTokens, pass.range.end - at), tile, ws.scores + at, ahead, ws);
     }
 }
 
@@ -260,13 +265,15 @@ static void soften_pass(const AttentionArgs& args, const AttentionUnit& unit, co
 
 // Weights [at, at + tokens) of all queries of a pass x values, added to what earlier tokens gave unless `fresh`.
 static void weigh_tiles(const AttentionArgs& args, const Pass& pass, int at, int tokens, bool fresh, const uint8_t* tile,
-                        float* rows, const Workspace& ws) {
+                        float* rows, const uint8_t* ahead, const Workspace& ws) {
+    (void)ahead;
     const int width = value_width(args);
     const size_t row = (size_t)width + 2;
 #if defined(__AVX512VNNI__)
     if (value_form(args.v) == kBytes) {
         if (fresh) __builtin_memset(ws.sums, 0, (size_t)pass.count * args.v.head_dim * 4);
-        return byte_sums(ByteProduct{ws.planes + at, tile, ws.sums, args.v.head_dim, tokens}, pass.count);
+        return byte_sums(ByteProduct{ws.planes + at, tile, ws.sums, args.v.head_dim, tokens}, pass.count,
+                         Asking{ahead, args.v.type == kKvQ4 ? 32 : 64});
     }
 #endif
 #if defined(__AVX512BF16__)
@@ -294,9 +301,10 @@ static void weigh_pass(const AttentionArgs& args, const AttentionUnit& unit, con
     const int step = ws.kept ? range.end - range.begin : kTileTokens;
     for (int at = range.begin; at < range.end; at += step) {
         uint8_t* tile = ws.values;
+        const uint8_t* ahead = nullptr;
         if (ws.kept) tile += (size_t)at / kTileTokens * value_tile_bytes(args);
         else {
-            const Rows values = tile_rows(args, unit, range, at, true, false);
+            Rows values = tile_rows(args, unit, range, at, true, false);
 #if defined(__AVX2__)
             if (ws.direct) {
                 const HalfSums to = {weights_of(ws) + at, rows, (size_t)value_width(args) + 2, at == range.begin};
@@ -304,9 +312,10 @@ static void weigh_pass(const AttentionArgs& args, const AttentionUnit& unit, con
                 continue;
             }
 #endif
+            if (value_form(args.v) == kBytes) ahead = std::exchange(values.ahead, nullptr);
             make_value_tile(args, values, tile);
         }
-        weigh_tiles(args, pass, at, imin(step, range.end - at), at == range.begin, tile, rows, ws);
+        weigh_tiles(args, pass, at, imin(step, range.end - at), at == range.begin, tile, rows, ahead, ws);
     }
 #if defined(__AVX512VNNI__)
     const size_t row = (size_t)value_width(args) + 2, dim = args.v.head_dim;

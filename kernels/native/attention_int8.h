@@ -40,6 +40,16 @@ static inline void byte_scales(const uint8_t* page, const KvPlane& plane, size_t
         vstore(out + stride, _mm512_permutex2var_ps(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high));
         return;
     }
+    if (blocks == 4 && stored == 4) {
+        const __m512i low = _mm512_loadu_si512(scales), high = _mm512_loadu_si512(scales + 2 * W);
+        const __m512i fourth = _mm512_setr_epi32(0x00040000, 0x000c0008, 0x00140010, 0x001c0018, 0x00240020, 0x002c0028,
+                                                 0x00340030, 0x003c0038, 0, 0, 0, 0, 0, 0, 0, 0);
+        each<4>(PK_EACH(b) {
+            const __m512i words = _mm512_permutex2var_epi16(low, _mm512_add_epi16(fourth, _mm512_set1_epi16(b)), high);
+            vstore(out + b * stride, _mm512_cvtph_ps(_mm512_castsi512_si256(words)));
+        });
+        return;
+    }
     for (int b = 0; b < blocks; b++)
         vstore(out + b * stride, load_halves(Strip{(const uint8_t*)scales, (size_t)stored * 2}, (size_t)b * 2));
 }
@@ -64,7 +74,7 @@ static void byte_keys(const KvPlane& plane, const Rows& keys, uint8_t* tile) {
     float* scales = (float*)(tile + (size_t)kTileTokens * dim);
     for (int first = 0; first < kTileTokens; first += kStripRows) {
         const uint8_t* rows = keys.page + plane.offset + (keys.row + first) * bytes;
-        ask_rows(plane, keys, first, kStripRows);
+        if (keys.ahead) ask_rows(plane, keys, first, kStripRows);
         if (plane.type == kKvQ4) nibble_keys(plane, rows, tile);
         else {
             const Strip strip = {rows, bytes};
@@ -80,8 +90,9 @@ static void byte_keys(const KvPlane& plane, const Rows& keys, uint8_t* tile) {
     }
 }
 
-template <int M, int N>
-static inline void byte_score_block(const ByteQueries& queries, int query, const uint8_t* tile, int strip, float* out) {
+template <int M, int N, bool ASKS>
+static inline void byte_score_block(const ByteQueries& queries, int query, const uint8_t* tile, int strip, float* out,
+                                    Asking& asking) {
     const int dim = queries.dim, blocks = dim / kBlock;
     const size_t meta_row = (size_t)blocks * kBlockWords, strip_bytes = (size_t)kStripRows * dim;
     const int8_t* data = queries.data + (size_t)query * dim;
@@ -94,6 +105,7 @@ static inline void byte_score_block(const ByteQueries& queries, int query, const
         __m512i dots[M * N];
         each<M * N>(PK_EACH(x) { dots[x] = _mm512_set1_epi32(load_i32(meta + x / N * meta_row + kBlockOffset128)); });
         each<8>(PK_EACH(j) {
+            if constexpr (ASKS) asking.ask<N>();
             __m512i columns[N];
             each<N>(PK_EACH(n) { columns[n] = _mm512_loadu_si512(keys + n * strip_bytes + 64 * j); });
             each<M>(PK_EACH(i) {
@@ -110,22 +122,27 @@ static inline void byte_score_block(const ByteQueries& queries, int query, const
 }
 
 template <int M, int N>
-static void byte_score_rows(const ByteQueries& queries, int query, const uint8_t* tile, float* out) {
-    for (int strip = 0; strip < kTileTokens / kStripRows; strip += N)
-        byte_score_block<M, N>(queries, query, tile, strip, out + strip * kStripRows);
+static void byte_score_rows(const ByteQueries& queries, int query, const uint8_t* tile, float* out, Asking& asking) {
+    const bool asks = asking.at;
+    for (int strip = 0; strip < kTileTokens / kStripRows; strip += N) {
+        float* scores = out + strip * kStripRows;
+        if (asks) byte_score_block<M, N, true>(queries, query, tile, strip, scores, asking);
+        else byte_score_block<M, N, false>(queries, query, tile, strip, scores, asking);
+    }
+    asking.at = nullptr;
 }
 
 // Queries [first, first + count) against a tile; out[query - first][kPartition].
-static void byte_scores(const ByteQueries& queries, int first, int count, const uint8_t* tile, float* out) {
+static void byte_scores(const ByteQueries& queries, int first, int count, const uint8_t* tile, float* out, Asking asking) {
     int i = 0;
-    for (; i + 6 <= count; i += 6) byte_score_rows<6, 2>(queries, first + i, tile, out + (size_t)i * kPartition);
+    for (; i + 6 <= count; i += 6) byte_score_rows<6, 2>(queries, first + i, tile, out + (size_t)i * kPartition, asking);
     out += (size_t)i * kPartition;
     switch (count - i) {
-        case 1: byte_score_rows<1, 4>(queries, first + i, tile, out); break;
-        case 2: byte_score_rows<2, 4>(queries, first + i, tile, out); break;
-        case 3: byte_score_rows<3, 4>(queries, first + i, tile, out); break;
-        case 4: byte_score_rows<4, 2>(queries, first + i, tile, out); break;
-        case 5: byte_score_rows<5, 2>(queries, first + i, tile, out); break;
+        case 1: byte_score_rows<1, 4>(queries, first + i, tile, out, asking); break;
+        case 2: byte_score_rows<2, 4>(queries, first + i, tile, out, asking); break;
+        case 3: byte_score_rows<3, 4>(queries, first + i, tile, out, asking); break;
+        case 4: byte_score_rows<4, 2>(queries, first + i, tile, out, asking); break;
+        case 5: byte_score_rows<5, 2>(queries, first + i, tile, out, asking); break;
         default: break;
     }
 }
@@ -165,24 +182,31 @@ PK_INLINE __m512i load_nibbles(const uint8_t* p, int channels) {
     return _mm512_sub_epi8(_mm512_and_si512(high, _mm512_set1_epi8(15)), _mm512_set1_epi8(8));
 }
 
+// CHANNELS channels of four rows; the count is a constant: GCC 12 makes a copying instruction of a loop of stores.
+template <bool NIBBLES, int CHANNELS>
+PK_INLINE void put_values(const uint8_t* from, size_t bytes, uint8_t* tile) {
+    __m512i r[4];
+    each<4>(PK_EACH(i) { r[i] = NIBBLES ? load_nibbles(from + i * bytes, CHANNELS) : load_bytes(from + i * bytes, CHANNELS); });
+    interleave_rows(r);
+    each<CHANNELS / 16>(PK_EACH(i) { _mm512_storeu_si512(tile + 64 * i, r[i]); });
+}
+
+template <bool NIBBLES>
+static void put_four_values(const uint8_t* from, size_t bytes, int dim, uint8_t* tile) {
+    constexpr int kPacked = NIBBLES ? 2 : 1;
+    int c = 0;
+    for (; c + 64 <= dim; c += 64) put_values<NIBBLES, 64>(from + c / kPacked, bytes, tile + 4 * (size_t)c);
+    if (c < dim) put_values<NIBBLES, 32>(from + c / kPacked, bytes, tile + 4 * (size_t)c);
+}
+
 // Values to tile[kTileTokens / 4][dim][4].
 static void byte_values(const KvPlane& plane, const Rows& values, uint8_t* tile) {
-    const int dim = plane.head_dim;
-    const bool nibbles = plane.type == kKvQ4;
-    const size_t bytes = row_bytes(plane);
+    const size_t bytes = row_bytes(plane), step = 4 * (size_t)plane.head_dim;
     const uint8_t* data = values.page + plane.offset + values.row * bytes;
-    for (int t = 0; t < kTileTokens; t += 4, tile += 4 * (size_t)dim) {
-        ask_rows(plane, values, t, 4);
-        for (int c = 0; c < dim; c += 64) {
-            const int left = imin(64, dim - c);
-            __m512i r[4];
-            for (int i = 0; i < 4; i++) {
-                const uint8_t* from = data + (t + i) * bytes;
-                r[i] = nibbles ? load_nibbles(from + c / 2, left) : load_bytes(from + c, left);
-            }
-            interleave_rows(r);
-            for (int i = 0; i < left / 16; i++) _mm512_storeu_si512(tile + 4 * (size_t)(c + 16 * i), r[i]);
-        }
+    for (int t = 0; t < kTileTokens; t += 4, data += 4 * bytes, tile += step) {
+        if (values.ahead) ask_rows(plane, values, t, 4);
+        if (plane.type == kKvQ4) put_four_values<true>(data, bytes, plane.head_dim, tile);
+        else put_four_values<false>(data, bytes, plane.head_dim, tile);
     }
 }
 
@@ -221,8 +245,8 @@ struct ByteProduct {         // sums[query][dim] += weights of `tokens` tokens x
 };
 
 // One block of channels: two vectors.
-template <int M>
-static void byte_sum_block(const ByteProduct& p, int query, int block) {
+template <int M, bool ASKS>
+static void byte_sum_block(const ByteProduct& p, int query, int block, Asking& asking) {
     const size_t step = (size_t)p.dim / kBlock * 2 * kPartition, row = (size_t)p.dim;
     const uint8_t* planes = p.planes + query * step + (size_t)block * 2 * kPartition;
     const uint8_t* values = p.tile + (size_t)block * kBlock * 4;
@@ -233,6 +257,7 @@ static void byte_sum_block(const ByteProduct& p, int query, int block) {
         low[x] = _mm512_loadu_si512(sums + x / 2 * row + 16 * (x % 2));
     });
     for (int t = 0; t < p.tokens; t += 4, values += 4 * row) {
+        if constexpr (ASKS) asking.ask<2>();
         const __m512i v[2] = {_mm512_loadu_si512(values), _mm512_loadu_si512(values + 64)};
         each<M>(PK_EACH(i) {
             const uint8_t* w = planes + i * step + t;
@@ -248,12 +273,18 @@ static void byte_sum_block(const ByteProduct& p, int query, int block) {
     });
 }
 
-static void byte_sums(const ByteProduct& p, int count) {
+template <int M>
+static void byte_sum_rows(const ByteProduct& p, int query, int block, Asking& asking, bool asks) {
+    if (asks && asking.at) byte_sum_block<M, true>(p, query, block, asking);
+    else byte_sum_block<M, false>(p, query, block, asking);
+}
+
+static void byte_sums(const ByteProduct& p, int count, Asking asking) {
     for (int block = 0; block < p.dim / kBlock; block++) {
         int i = 0;
-        for (; i + 3 <= count; i += 3) byte_sum_block<3>(p, i, block);
-        if (count - i == 2) byte_sum_block<2>(p, i, block);
-        else if (count - i == 1) byte_sum_block<1>(p, i, block);
+        for (; i + 3 <= count; i += 3) byte_sum_rows<3>(p, i, block, asking, i == 0);
+        if (count - i == 2) byte_sum_rows<2>(p, i, block, asking, i == 0);
+        else if (count - i == 1) byte_sum_rows<1>(p, i, block, asking, i == 0);
     }
 }
 

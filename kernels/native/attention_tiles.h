@@ -130,6 +130,18 @@ static inline void ask_rows(const KvPlane& plane, const Rows& rows, int first, i
     for (size_t at = 0; at < count * bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
 }
 
+// What is asked for while a tile is multiplied: the tile lies in L1, so all miss buffers are free for it, where making it waits
+// for lines of L2. A line for every vector, or half of one.
+struct Asking {
+    const uint8_t* at;       // null: nothing
+    int step;
+    template <int COUNT>
+    inline void ask() {
+        each<COUNT>(PK_EACH(i) { __builtin_prefetch(at + i * step, 0, 2); });
+        at += COUNT * step;
+    }
+};
+
 template <int TYPE>
 static inline vf load_stored(const uint8_t* page, const KvPlane& plane, size_t row, int d) {
     const uint8_t* data = page + plane.offset;
