@@ -72,19 +72,24 @@ def cite_answer(
 def proven(text: str, numbered: dict[int, Passage], library: Library) -> str:
     """Its sentences that a passage bears out, with the number of that passage behind them; "" when there is none."""
     said = dict.fromkeys(text[start:end] for start, end in sentences(text))
-    proofs = [(s, _proof(s, numbered, library)) for s in said if any(map(str.isalpha, s))]
-    runs = groupby(((sentence, number) for sentence, number in proofs if number), key=itemgetter(1))
+    proofs = [(s, proof(s, numbered, library)) for s in said if any(map(str.isalpha, s))]
+    return joined((sentence, found.marker) for sentence, found in proofs if found)
+
+
+def joined(told: Iterable[tuple[str, int]]) -> str:
+    """Sentences and the numbers of their passages, a number once behind those that follow one another."""
+    runs = groupby(told, key=itemgetter(1))
     return " ".join(f"{' '.join(sentence for sentence, _ in run)} [{number}]" for number, run in runs)
 
 
-def _proof(sentence: str, numbered: dict[int, Passage], library: Library) -> int:
-    """The passage that bears it out, 0 for none, or where it quotes what stands nowhere. A sentence too short to be
-    matched by itself may be borne out by a passage that it is marked with."""
+def proof(sentence: str, numbered: dict[int, Passage], library: Library) -> StoredCitation | None:
+    """What bears it out; None for nothing, or where it quotes what stands nowhere. A sentence too short to be matched
+    by itself may be borne out by a passage that it is marked with."""
     for tried in (sentence, *(f"{sentence} [{number}]" for number in numbered)):
         found = cite_answer(tried, numbered, library)
         if found and all(one.verified != "not_found" for one in found):
-            return found[0].marker
-    return 0
+            return found[0]
+    return None
 
 
 def _without_repeats(answer: str, citations: Iterable[StoredCitation]) -> Iterator[StoredCitation]:

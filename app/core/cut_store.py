@@ -23,9 +23,7 @@ class CutStore:
     def __init__(self, database: MigratedDatabase) -> None:
         self._database = database
 
-    def apply(
-        self, conversation: ConversationId, cut: Cut, page_tokens: int, edit: float | None = None
-    ) -> CutId:
+    def apply(self, conversation: ConversationId, cut: Cut, page_tokens: int, edit: float | None = None) -> CutId:
         """Takes turns out of the context; they stay in the conversation. Raises UserError where they are not in it.
 
         `edit`: see cuts.apply.
