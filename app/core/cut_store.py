@@ -57,6 +57,16 @@ class CutStore:
         with self._database.transaction() as db:
             return undoing.undo_aside(db, conversation, _aside(db, conversation, moment), page_tokens)
 
+    def last_change(self, conversation: ConversationId) -> str:
+        """The name of the change that `take_back_last` would take back, see undoing.change_name."""
+        with self._database.reading() as db:
+            return undoing.change_name(undoing.last_change(db, conversation))
+
+    def last_undo(self, conversation: ConversationId) -> str:
+        """The same of the undo that `redo` would do again."""
+        with self._database.reading() as db:
+            return undoing.undo_name(db, conversation)
+
     def redo(self, conversation: ConversationId, page_tokens: int, movable: bool) -> int:
         """See undoing.redo."""
         with self._database.transaction() as db:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import sqlite_utils
 
 from app.core.database import MigratedDatabase
@@ -17,17 +15,18 @@ class OperationStore:
     def __init__(self, database: MigratedDatabase) -> None:
         self._database = database
 
-    def note(self, conversation: ConversationId, operation: Operation) -> None:
-        row = (conversation, operation.name, operation.milliseconds, operation.tokens)
+    def note(self, conversation: ConversationId, operation: Operation, change: str = "") -> None:
+        """`change`: that it made, see undoing.py."""
+        row = (conversation, operation.name, operation.milliseconds, operation.tokens, change)
+        query = "INSERT INTO operations (conversation, name, milliseconds, tokens, change) VALUES (?, ?, ?, ?, ?)"
         with self._database.transaction() as db:
-            db.execute("INSERT INTO operations (conversation, name, milliseconds, tokens) VALUES (?, ?, ?, ?)", row)
+            db.execute(query, row)
 
-    def cancel(self, conversation: ConversationId, names: Sequence[str]) -> bool:
-        """The last of those names was taken back before a turn followed it; False: there is none."""
-        marks = ", ".join("?" for _ in names)
-        last = f"SELECT max(id) FROM operations WHERE conversation = ? AND name IN ({marks})"
+    def cancel(self, conversation: ConversationId, change: str) -> bool:
+        """That change was taken back before a turn followed it; False: one has."""
+        last = "SELECT max(id) FROM operations WHERE conversation = ? AND change = ? AND change != ''"
         with self._database.transaction() as db:
-            (found,) = db.execute(last, [conversation, *names]).fetchone()
+            (found,) = db.execute(last, [conversation, change]).fetchone()
             db.execute("DELETE FROM operations WHERE id = ?", [found])
         return found is not None
 

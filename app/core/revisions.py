@@ -20,6 +20,7 @@ from app.core.prompt import history
 from app.core.records import Conversation, Message, MessageId
 from app.core.revision_log import Note
 from app.core.spans import Operation
+from app.core.undoing import change_name
 from engine.messages import ConversationId, TurnId
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class Revised:
     cut: CutId | None = None
     milliseconds: float = 0.0
     moved: int = 0
+
+    @property
+    def change(self) -> str:
+        """Its name, see undoing.py."""
+        return change_name(self.aside if self.cut is None else self.cut)
 
 
 class Revisions:
@@ -105,7 +111,7 @@ class Revisions:
                 self._store().cuts.take_back_aside(revised.conversation, revised.aside, self._page_tokens())
             if revised.cut is not None:
                 self._store().cuts.take_back_cut(revised.cut)
-        self._note_back("undo", revised.conversation, began, ("trim", "take_out"))
+        self._note_back("undo", revised.conversation, began, revised.change)
 
     def bring_back_turns(self, conversation: ConversationId, message: MessageId | None = None) -> None:
         """The turns that left the context together with that message are in it again; None: those that left last.
@@ -115,15 +121,15 @@ class Revisions:
             if cut is None:
                 raise UserError("The turn is in the context.", "It has come back already.", "Nothing has to be done.")
             self._store().cuts.take_back_cut(cut)
-        self._note_back("undo", conversation, began, ("take_out",))
+        self._note_back("undo", conversation, began, change_name(cut))
 
     def undo_last(self, conversation: ConversationId) -> int:
         """Takes back the last removal, edit or other answer. What was asked in its place goes aside, `redo_last` brings
         it back; returns how many messages that are."""
         with self._at_rest(conversation):
-            began = time.perf_counter()
+            began, last = time.perf_counter(), self._store().cuts.last_change(conversation)
             gone = self._store().cuts.take_back_last(conversation, self._page_tokens())
-        self._note_back("undo", conversation, began, ("trim", "take_out", "redo"), set_aside=gone or None)
+        self._note_back("undo", conversation, began, last, set_aside=gone or None)
         return gone
 
     def redo_last(self, conversation: ConversationId) -> int:
@@ -131,9 +137,9 @@ class Revisions:
         changed since; returns how many messages go aside for it."""
         with self._at_rest(conversation):
             movable = self._has_model() and not self._engine().shift_refused()
-            began = time.perf_counter()
+            began, last = time.perf_counter(), self._store().cuts.last_undo(conversation)
             gone = self._store().cuts.redo(conversation, self._page_tokens(), movable)
-        self._note_back("redo", conversation, began, ("undo",), set_aside=gone or None)
+        self._note_back("redo", conversation, began, last, set_aside=gone or None)
         return gone
 
     def remove_turn(self, conversation: ConversationId, message: MessageId, way: HowMoved = "recompute") -> Revised:
@@ -172,18 +178,17 @@ class Revisions:
         self._store().operations.note(conversation, Operation(name, spent, tokens))
         self._log(name, conversation, tokens=tokens, milliseconds=spent, **fields)
 
-    def _note_back(
-        self, name: str, conversation: ConversationId, began: float, back: Sequence[str], **fields: object
-    ) -> None:
-        """What it takes `back` is not told with the next turn, nor is this, where no turn has come between."""
-        spent, operations = _since(began), self._store().operations
+    def _note_back(self, name: str, conversation: ConversationId, began: float, back: str, **fields: object) -> None:
+        """The change that it takes `back` is not told with the next turn, nor is this, if no turn has come between."""
+        spent, operations, cuts = _since(began), self._store().operations, self._store().cuts
         if not operations.cancel(conversation, back):
-            operations.note(conversation, Operation(name, spent))
+            made = cuts.last_undo(conversation) if name == "undo" else cuts.last_change(conversation)
+            operations.note(conversation, Operation(name, spent), made)
         self._log(name, conversation, milliseconds=spent, **fields)
 
     def _noted(self, name: str, done: Revised, way: str | None = None) -> Revised:
         tokens, spent = done.tokens, done.milliseconds
-        self._store().operations.note(done.conversation, Operation(name, spent, tokens))
+        self._store().operations.note(done.conversation, Operation(name, spent, tokens), done.change)
         self._log(name, done.conversation, messages=done.messages, tokens=tokens, way=way, milliseconds=spent or None)
         return done
 

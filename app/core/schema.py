@@ -148,4 +148,8 @@ def _operations(db: sqlite_utils.Database) -> None:
     db.execute(_OPERATIONS)
 
 
-MIGRATIONS = (_conversations, _search, _context, _lookups, _dates, _before, _undone, _operations)
+def _changes(db: sqlite_utils.Database) -> None:
+    db.execute("ALTER TABLE operations ADD COLUMN change TEXT")
+
+
+MIGRATIONS = (_conversations, _search, _context, _lookups, _dates, _before, _undone, _operations, _changes)

@@ -31,6 +31,18 @@ def last_change(db: sqlite_utils.Database, conversation: ConversationId) -> CutI
     return None if cut is None else int(cut[0])
 
 
+def change_name(change: CutId | Aside | float | None) -> str:
+    """By which the operation that made a change is found again; a float: the moment of an aside; "": of none."""
+    moment = change.moment if isinstance(change, Aside) else change
+    return "" if moment is None else f"aside {moment!r}" if isinstance(moment, float) else f"cut {moment}"
+
+
+def undo_name(db: sqlite_utils.Database, conversation: ConversationId) -> str:
+    """The same for the undo that `redo` would do again."""
+    (last,) = db.execute("SELECT max(id) FROM undone WHERE conversation = ?", [conversation]).fetchone()
+    return "" if last is None else f"undo {last}"
+
+
 def undo_cut(db: sqlite_utils.Database, cut: CutId, page_tokens: int | None = None) -> int:
     """An edit that the cut made room for is taken back with it; returns how many messages went aside for that.
 

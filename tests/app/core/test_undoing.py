@@ -251,6 +251,25 @@ def test_what_is_taken_back_before_a_turn_followed_it_is_not_told_with_that(talk
     assert noted() == ["redo"]
 
 
+def test_what_is_told_is_what_stands_whichever_change_is_taken_back(talk: Talk) -> None:
+    def noted() -> list[str]:
+        return [one.name for one in talk.store.operations.take(talk.id)]
+
+    first = talk.revisions.remove_turn(talk.id, talk.messages[0].id)
+    second = talk.revisions.trim(talk.id, talk.messages[3].id)
+    talk.revisions.bring_back(first)
+    assert noted() == ["trim"]
+    talk.revisions.bring_back(second)
+    assert noted() == ["undo"], "a turn has told of the trim"
+    third = talk.revisions.trim(talk.id, talk.messages[3].id)
+    removed = talk.remove(0)
+    assert noted() == ["trim", "take_out"]
+    talk.revisions.bring_back_turns(talk.id, removed)
+    talk.revisions.bring_back(third)
+    talk.revisions.redo_last(talk.id)
+    assert noted() == ["undo"], "of the turns; that of the trim was done again"
+
+
 def test_a_question_without_an_answer_leaves_no_tokens_and_changes_nothing_behind_it(
     talk: Talk, tmp_path: Path
 ) -> None:
