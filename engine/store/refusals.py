@@ -62,7 +62,8 @@ class Refusals:
         self.note_rest(index)
 
     def note_rest(self, index: Index) -> None:
-        """What had no room in the index either: its log leaves some once it is brought into it."""
+        """What had no room in the index either, whenever there may be some: its log leaves some once it is brought into
+        it."""
         untold = self._untold
         if not untold:
             return

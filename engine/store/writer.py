@@ -246,6 +246,7 @@ class Writer:
         else:
             self.refusals.why = ""
             self.refusals.saved(batch.heads)
+            self.refusals.note_rest(self._index)
             self._settle(batch.jobs, True)
 
     def _settle(self, jobs: list[Job], durable: bool) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +67,33 @@ def test_on_a_full_disk_the_reason_is_noted_once_there_is_room_for_it(
     with StoreTools(tmp_path) as tools:
         found = {name: gone.reason for name, gone in tools.refused().items()}
     assert found == ({} if saved_then else {"c": "refused by a full disk"})
+
+
+def refused_then_killed(folder: Path) -> None:
+    """A process whose disk, index included, has no room for `c`, but for `d` later; it ends with nothing closed."""
+
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def no_room(*given: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    opened = Opened(folder)
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr("engine.store.segment._write_all", full)
+        broken.setattr("engine.store.refusals._note", no_room)
+        opened.converse("c", TOKENS)
+    opened.store.retry()
+    opened.converse("d", tokens_of(range(200, 300)))
+    os._exit(9)
+
+
+def test_the_reason_is_noted_with_what_is_saved_next_and_outlasts_a_kill(tmp_path: Path) -> None:
+    run = f"from {__name__} import *; refused_then_killed(Path({str(tmp_path)!r}))"
+    done = subprocess.run([sys.executable, "-c", run], cwd=Path(__file__).parents[3], timeout=60)
+    assert done.returncode == 9
+    with StoreTools(tmp_path) as tools:
+        assert {name: gone.reason for name, gone in tools.refused().items()} == {"c": "refused by a full disk"}
 
 
 def test_what_is_handed_over_says_whether_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
