@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.core.events import TurnPhase
 from app.models.dialog import ModelsDialog
+from assets import sample_pdf
 from engine.messages import Sampling
 from tests.app.gui.driver import Driver
 
@@ -70,6 +73,44 @@ def test_stop_continue_and_answer_again(driver: Driver, qtbot: QtBot) -> None:
     assert stored[1].id != half.id
     assert len(window.chat.transcript._views) == 2
     assert driver.errors == []
+
+
+def test_a_stop_while_a_document_is_read_costs_nothing_that_was_read(
+    qapp: QApplication, tmp_path: Path, starter_model: Path, qtbot: QtBot
+) -> None:
+    made = Driver(qapp, tmp_path / "home")
+    try:
+        made.show()
+        slow = replace(made.desktop.workspace.settings.engine, prefill_chunk=64)
+        short = Sampling(temperature=0.0, max_tokens=8)
+        made.desktop.workspace.update_settings(fetch_embedder=False, sampling=short, read_ahead=False, engine=slow)
+        made.add(sample_pdf())
+        made.use_model(starter_model)
+        made.until(made.documents, "it is not attached", 20)
+        _ask_stop_and_ask_again(made, qtbot)
+    finally:
+        made.quit()
+
+
+def _ask_stop_and_ask_again(driver: Driver, qtbot: QtBot) -> None:
+    window, here = driver.window, driver.window.controller.on_screen
+    phases: list[TurnPhase] = []
+    driver.desktop.bridge.turn_phase.connect(phases.append)
+    driver.ask("How long is a document kept?")
+    driver.until(lambda: any(one.phase == "reading" and one.done >= 512 for one in phases), "nothing is read", 60)
+    stop(driver, qtbot)
+    (stopped,) = driver.answered(here)
+    tokens = stopped.report.tokens
+    read = sum(part.tokens for part in tokens.computed)
+    assert 512 <= read < tokens.prompt
+    assert tokens.unread == tokens.prompt - read
+    driver.ask("How long is a document kept?")
+    driver.until(lambda: len(driver.answered(here)) == 2, "no answer")
+    report = driver.answered(here)[1].report
+    assert report.tokens.reused.total >= read // 128 * 128
+    assert report.tokens.prompt == tokens.prompt
+    shown = [view.message.text for view in window.chat.transcript._views if view.message.role == "user"]
+    assert shown == ["How long is a document kept?"] * 2, "the stopped question is still shown"
 
 
 def test_second_question_shows_what_was_reused_and_panels_follow(driver: Driver) -> None:
