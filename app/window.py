@@ -194,8 +194,7 @@ class Window(QMainWindow):
             self.services.toasts.say(address, "Open", lambda: QDesktopServices.openUrl(QUrl(address)))
 
     def notice(self, notice: events.Notice) -> None:
-        text = " ".join(part for part in (notice.what, notice.why, notice.next) if part)
-        self.services.toasts.say(text)
+        self.services.tasks.read(lambda: self.services.workspace.chats.about(notice).text, self.services.toasts.say)
 
     # --- closing ----------------------------------------------------------------------------------
     def state(self) -> WindowState:

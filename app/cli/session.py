@@ -134,9 +134,9 @@ class Session:
 
     def _show(self, event: WorkspaceEvent) -> None:
         if isinstance(event, Notice):
-            event = replace(event, next=of_command(event.next))
+            event = replace(self.workspace.chats.about(event), next=of_command(event.next))
             self.notices.append(event)
-            self.console.note(" ".join(part for part in (event.what, event.why, event.next) if part))
+            self.console.note(event.text)
         elif isinstance(event, EngineStats):
             self.stats = event
         elif isinstance(event, ImportProgress):

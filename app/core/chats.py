@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.core.document_actions import Drop
 from app.core.engine_host import EngineHost
-from app.core.events import ConversationChanged, ConversationPurged
+from app.core.events import ConversationChanged, ConversationPurged, Notice
 from app.core.exchanges import in_prompt
 from app.core.kept import forget_kept
 from app.core.lookups import Scope
@@ -21,6 +23,8 @@ from engine.messages import ConversationId, ForkState
 
 if TYPE_CHECKING:
     from app.core.conversations import ConversationStore
+
+log = logging.getLogger(__name__)
 
 
 class Chats:
@@ -52,6 +56,18 @@ class Chats:
         where several have it."""
         conversation, is_new = self._store().named(title)
         return (self._changed(conversation) if is_new else conversation), is_new
+
+    def about(self, notice: Notice) -> Notice:
+        """It begins with the conversation that it is about. Reads the database: nothing for the main thread or the
+        engine's."""
+        if not notice.conversation:
+            return notice
+        try:
+            title = self._store().get(ConversationId(notice.conversation)).title
+        except Exception:  # whatever stands in the way: it is said without the name
+            log.info("a notice is told without its conversation", exc_info=True)
+            return replace(notice, conversation="")
+        return replace(notice, what=f"“{title}”: {notice.what}", conversation="")
 
     def rename(self, conversation: ConversationId, title: str) -> Conversation:
         """Raises UserError when another conversation has that title."""

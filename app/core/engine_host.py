@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from app.core.engine_events import EngineEvents
 from app.core.errors import UserError
 from app.core.events import Notice
 from app.core.gate import ModelGate
-from engine.messages import ConversationId, EngineNotice, EngineSettings, Event, LoadModel, ModelFailed, ModelLoaded
+from engine.messages import EngineNotice, EngineSettings, Event, LoadModel, ModelFailed, ModelLoaded
 
 if TYPE_CHECKING:
     from engine.client import EngineClient
@@ -24,10 +23,9 @@ log = logging.getLogger(__name__)
 class EngineHost:
     """Attributes: gate (turns wait there for the model), events (turns open their mailboxes there)."""
 
-    def __init__(self, emit: Callable[[Event | Notice], None], title: Callable[[ConversationId], str]) -> None:
-        """`emit` hears, on the engine's thread, what belongs to no turn. `title`: of a conversation, or UserError."""
+    def __init__(self, emit: Callable[[Event | Notice], None]) -> None:
+        """`emit` hears, on the engine's thread, what belongs to no turn."""
         self._emit = emit
-        self._title = title
         self._lock = threading.Lock()
         self._client: EngineClient | None = None
         self._closed = False
@@ -76,14 +74,10 @@ class EngineHost:
     def _heard(self, event: Event) -> None:
         """On the engine's thread."""
         self.gate.handle_event(event)
-        self._emit(self._named(event) if isinstance(event, EngineNotice) else event)
-
-    def _named(self, event: EngineNotice) -> Notice:
-        """It begins with the conversation that it is about."""
-        what = event.what
-        with suppress(UserError):
-            what = f"“{self._title(ConversationId(event.conversation))}”: {what}" if event.conversation else what
-        return Notice(what, event.why, event.next)
+        if isinstance(event, EngineNotice):
+            self._emit(Notice(event.what, event.why, event.next, event.conversation))
+        else:
+            self._emit(event)
 
     def _watch(self, engine: EngineClient) -> None:
         """An engine that ends by a fault of ours leaves nobody waiting."""

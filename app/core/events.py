@@ -176,11 +176,17 @@ class FetchFailed:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something the reader should know that is no failure of what they asked for."""
+    """Something the reader should know that is no failure of what they asked for. `conversation`: that it is about, and
+    that `Chats.about` names where it is shown; "": none, or it is named already."""
 
     what: str
     why: str
     next: str
+    conversation: str = ""
+
+    @property
+    def text(self) -> str:
+        return " ".join(part for part in (self.what, self.why, self.next) if part)
 
 
 WorkspaceEvent = (

@@ -91,7 +91,7 @@ class Workspace:
         self._closed = False
         self._stored_settings = StoredSettings(paths.settings, settings, self._emit)
         self._store: ConversationStore | None = None
-        self._host = EngineHost(self._from_engine, lambda conversation: store().get(conversation).title)
+        self._host = EngineHost(self._from_engine)
         self._shelves = Shelves(paths.library, paths.embedder, wait_for_vectors, self._stored_settings.embedder)
         self._imports = Imports(
             self._shelves, lambda: self.settings, self._emit, make_vectors, lambda: bool(self._turns.running())

@@ -14,7 +14,7 @@ from app.chat.chips import Chip, ChipFace
 from app.chat.controller import ChatController
 from app.chat.panel import ChatPanel
 from app.core.conversations import ConversationStore
-from app.core.events import TurnDone, TurnStarted
+from app.core.events import Notice, TurnDone, TurnStarted
 from app.library.model import LibraryModel
 from app.services import Services
 from app.widgets.rows import FACE
@@ -72,6 +72,9 @@ def test_the_open_window_notices_what_a_terminal_stores(qapp: QApplication, tmp_
             other.trash(made.id)
             driver.until(lambda: rows.place(made.id) is None, "the deleted one stays listed", 10)
             driver.until(lambda: driver.window.controller.conversation.title == "Named in a terminal", "old name", 10)
+            driver.window.notice(Notice("Lost.", "", "", here))
+            said = driver.desktop.toasts._text
+            driver.until(lambda: said.text() == "“Named in a terminal”: Lost.", "the notice is not named", 10)
     finally:
         driver.quit()
 
