@@ -41,13 +41,9 @@ class Matcher:
         done = len(pages) * self._page_tokens
         rest = ids[done:], roles[done:]
         partial, difference = self._best_partial(parent, chain, *rest, done, own)
-        reused = done + (partial.tokens if partial else 0)
-        ended, new = reused < len(ids), own is not None and 0 < own.history <= reused
-        gone = self._gone_first(chain, *rest, done, own) if ended and not new else None
-        gone = gone or Gone("" if not ended else "edited" if difference else "not in cache", 0.0)
-        found = None if gone.reason in ("", "not in cache") else difference
+        gone, difference = self._why_ended(chain, *rest, done, partial, difference, own)
         match = PrefixMatch(
-            ids, roles, tuple(pages), partial, gone.reason, self._page_tokens, self._numerics, None, found, salts,
+            ids, roles, tuple(pages), partial, gone.reason, self._page_tokens, self._numerics, None, difference, salts,
             missing_at=gone.at, walked=len(walk.pages) if walk else 0,
         )  # fmt: skip
         return self._continuable(match) if self._lookback else match
@@ -178,6 +174,20 @@ class Matcher:
             tokens = None if record.key in known or self._disk is None else self._disk.tokens_of(record)
             if tokens is not None:
                 yield record, *tokens
+
+    def _why_ended(
+        self, chain: Key, ids: Ids, roles: Roles, start: int, partial: PartialSource | None,
+        difference: FirstDifference | None, own: Own | None,
+    ) -> tuple[Gone, FirstDifference | None]:  # fmt: skip
+        """Why nothing is there behind the partial page ("": it is the end), and the difference if that says more."""
+        reused = start + (partial.tokens if partial else 0)
+        if reused == start + len(ids):
+            return Gone("", 0.0), None
+        all_missing_is_new = own is not None and 0 < own.history <= reused
+        gone = None if all_missing_is_new else self._gone_first(chain, ids, roles, start, own)
+        if gone is None:
+            gone = Gone("edited" if difference else "not in cache", 0.0)
+        return gone, difference if gone.reason != "not in cache" else None
 
     def _gone_first(self, chain: Key, ids: Ids, roles: Roles, start: int, own: Own | None) -> Gone | None:
         """What became of the page behind the reusable ones, or of the tail that the conversation had there."""
