@@ -164,6 +164,7 @@ def read_text(shelf: Shelf, job: Job, document: Document) -> None:
     """Extracts the pages that are missing; their words can be searched as they come."""
     missing = records.missing_pages(shelf.db, document.id, document.pages)
     known = records.recognised(shelf.db, document.id)
+    titles = records.outline_titles(shelf.db, document.id)
     job.report(document.id, "text", document.pages - len(missing), document.pages)
     with Extraction(document.path, None, job.cancelled, limits=shelf.limits) as extraction:
         pages = extraction.pages(missing)
@@ -171,7 +172,8 @@ def read_text(shelf: Shelf, job: Job, document: Document) -> None:
         while batch := list(islice(_watched(pages, job, document, done), PAGES_A_TRANSACTION)):
             with shelf.db.transaction():
                 for page in batch:
-                    records.add_page(shelf.db, document.id, as_recognised(page) if page.page_index in known else page)
+                    read = as_recognised(page) if page.page_index in known else page
+                    records.add_page(shelf.db, document.id, read, titles)
             done += len(batch)
     _check_readable(shelf, job, document)
     with shelf.db.transaction():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 EDGE_LINES = 2  # lines at the top and bottom that may be running ones
@@ -16,6 +17,9 @@ LEADERS = re.compile(r"(\.\s?){4,}\s*[\divxlc]+\s*$", re.IGNORECASE)
 ENDS_IN_NUMBER = re.compile(r"\D(\d{1,5})\s*$")
 INDEX_ENTRY = re.compile(r",\s*\d{1,5}([-–,\s]+\d{1,5})*\s*$")
 LEAST_LISTED = 8
+LISTED_SHARE = 0.5
+AROUND_TITLE = re.compile(r"^[\W\d]+|[\W\d]+$")
+LETTERS = re.compile(r"\w+")
 
 
 @dataclass
@@ -72,6 +76,19 @@ def is_listing(text: str) -> bool:
     leaders = sum(1 for line in lines if LEADERS.search(line))
     entries = sum(1 for line in lines if INDEX_ENTRY.search(line))
     return max(leaders, entries, _ascending(lines)) > 0.5 * len(lines)
+
+
+def title_form(title: str) -> str:
+    """Its letters, without numbers before and after: "11.2 My program" and "1. My program" are one title."""
+    return " ".join(LETTERS.findall(AROUND_TITLE.sub("", title.casefold())))
+
+
+def lists_titles(text: str, titles: AbstractSet[str]) -> bool:
+    """True for a page that lists titles of the outline (in `title_form`) and is little else, as a list of contents in
+    the middle of a document without page numbers."""
+    forms = [form for line in text.splitlines() if (form := title_form(line))]
+    listed = sum(form in titles for form in forms)
+    return listed >= LEAST_LISTED and listed > LISTED_SHARE * len(forms)
 
 
 def _ascending(lines: Iterable[str]) -> int:

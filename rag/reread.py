@@ -77,8 +77,9 @@ def _replace(shelf: Shelf, document: Document, pages: Sequence[ExtractedPage]) -
     numbers = _passage_numbers(shelf, document.id)
     records.remove_passages(shelf.db, document.id)
     records.remove_pages(shelf.db, document.id, [page.page_index for page in pages])
+    titles = records.outline_titles(shelf.db, document.id)
     for page in pages:
-        records.add_page(shelf.db, document.id, page)
+        records.add_page(shelf.db, document.id, page, titles)
     stemmer = Stemmer(stems.told_language(shelf.db, document.id, document.pages))
     if stemmer.language != document.language:
         stems.remove_pages(shelf.db, document.id)

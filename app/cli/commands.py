@@ -32,9 +32,9 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         _tell_stop(console)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
+    except BrokenPipeError:  # whoever read it (head, less) has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_ERROR
+        return 0
     except Exception as error:
         _log(error)
         console.error(as_user_error(error))

@@ -163,7 +163,18 @@ def _search(options: Namespace, console: Console, session: Session) -> None:
         console.text(f"{hit.score:7.3f}  {hit.document}, page {hit.page_label}  ({scores})")
         console.text("         " + hit.text[:300])
     if not lookup.passages:
-        console.text("Nothing found.")
+        console.text(_nothing(options.text, chosen))
+
+
+def _nothing(text: str, documents: Sequence[Document]) -> str:
+    """Why nothing was found, where it is not for the words."""
+    if not text.strip():
+        return "Nothing to search for: the text is empty."
+    if not documents:
+        return "The library is empty: 'pagekeep index add FILE'."
+    if not any(document.characters for document in documents):
+        return "There is no text to search: 'pagekeep index report FILE' shows what each page is."
+    return "Nothing found."
 
 
 def _scope(options: Namespace, session: Session, documents: Sequence[int]) -> Scope | None:

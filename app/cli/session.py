@@ -26,6 +26,7 @@ from app.core.events import (
 from app.core.import_words import import_words
 from app.core.paths import Paths
 from app.core.settings import Settings, load_settings
+from app.core.starter import STARTER, starter_path
 from app.core.workspace import Workspace
 from engine.messages import ConversationId, EngineStats, ModelFailed, ModelLoaded, ModelLoading, StateReport
 from rag.sizes import size_text
@@ -89,6 +90,9 @@ class Session:
         if wanted is not None and wanted != "starter":
             return models.resolve(wanted)
         chosen = None if wanted else models.chosen
+        if chosen is None and not starter_path(self.workspace.paths.models).is_file():
+            size = size_text(STARTER.download_bytes)
+            self.console.note(f"No model is there yet: the starter model is fetched once ({size}). Ctrl-C stops it.")
         return chosen or self.fetch("starter")
 
     def fetch(self, what: str) -> Path:

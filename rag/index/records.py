@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from rag.errors import DocumentError
 from rag.index import stems
 from rag.index.database import Database, Row
 from rag.languages import Stemmer
-from rag.layout import is_listing
+from rag.layout import is_listing, lists_titles, title_form
 from rag.pdf.client import Contents, ExtractedPage
 from rag.pdf.text import CharMap
 from rag.types import CharRange, Document, DocumentId, DocumentState, Outline, PageReport, Passage
@@ -50,12 +51,21 @@ def add_document(db: Database, sha256: str, name: str, contents: Contents, added
     return document_id
 
 
-def add_page(db: Database, document_id: DocumentId, page: ExtractedPage) -> None:
-    """Stores a page and makes its words searchable."""
+def outline_titles(db: Database, document_id: DocumentId) -> frozenset[str]:
+    """As `rag.layout.title_form` gives them."""
+    rows = db.tuples("SELECT title FROM outline WHERE document_id = ?", (document_id,))
+    return frozenset(title_form(title) for (title,) in rows) - {""}
+
+
+def add_page(
+    db: Database, document_id: DocumentId, page: ExtractedPage, titles: AbstractSet[str] = frozenset()
+) -> None:
+    """Stores a page and makes its words searchable. `titles`: `outline_titles`."""
+    listing = is_listing(page.text) or lists_titles(page.text, titles)
     cursor = db.run(
         "INSERT INTO pages (document_id, page_index, characters, kind, reason, listing, text, positions)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (document_id, page.page_index, len(page.text), page.kind, page.reason, is_listing(page.text),
+        (document_id, page.page_index, len(page.text), page.kind, page.reason, listing,
          page.text, page.positions.pack()),
     )  # fmt: skip
     if page.text:

