@@ -43,7 +43,8 @@ class Trash:
 
     def _named(self, name: str) -> Conversation | Document:
         conversation = conversation_called(self.conversations, name)
-        document = next((d for d in self.documents if d.name == name), None)
+        named = (d for d in self.documents if d.name == name)
+        document = next(named, None) or next((d for d in self.documents if name in d.other_names), None)
         if (found := conversation or document) is None:
             why = f"Nothing in it is called {name!r}."
             raise UserError("That is not in the trash.", why, "See 'pagekeep trash ls'.")

@@ -118,6 +118,9 @@ def test_the_same_file_under_another_name_is_told(pagekeep, tmp_path: Path) -> N
     for name in ("copy.pdf", "pagekeep-sample.pdf"):
         assert "    Also added as: copy.pdf\n" in pagekeep("index", "report", name).out
     assert "There is “pagekeep-sample.pdf”." in pagekeep("index", "report", "pagekeep-sample").err
+    pagekeep("index", "remove", "copy.pdf")
+    assert pagekeep("trash", "restore", "copy.pdf").status == 0
+    assert pagekeep("index", "search", "trash", "--document", "copy.pdf", "--json").json["hits"]
 
 
 def test_a_damaged_file_is_told_wherever_it_is_named(pagekeep, tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ def test_a_damaged_file_is_told_wherever_it_is_named(pagekeep, tmp_path: Path) -
     cut.write_bytes(whole[: len(whole) * 6 // 10])
     added = pagekeep("index", "add", cut, "--words-only").out
     for told in (added, pagekeep("index", "ls").out, pagekeep("index", "report", "cut.pdf").out):
-        assert "    Damaged: the pages that could be found were saved" in told
+        assert "    Damaged: the pages that could be found were saved, by their place in the file" in told
         assert "The end of the file is missing." in told
     assert pagekeep("index", "report", "cut.pdf", "--json").json["note"].startswith("Damaged: ")
 
