@@ -159,6 +159,8 @@ def with_coverage(
     elif unread and wants_whole(question.text):
         read, all_pages = sum(len(one.read) for one in covered), sum(one.pages for one in covered)
         told = f"This answer rests on {read:,} of {all_pages:,} pages."
+        if lost := sum(len(one.unreadable) for one in covered):
+            told += f" {_unreadable_note(lost, all_pages)}"
     elif lost := sum(len(one.unreadable) for one in covered if report.mode == "whole" or wants_whole(question.text)):
         told = _unreadable_note(lost, sum(one.pages for one in covered))
     if not told:

@@ -677,6 +677,12 @@ def test_pages_that_cannot_be_read_are_told_with_the_answer(desk: Desk, tmp_path
     assert report.coverage.startswith("2 of 3 pages could not be read")
     assert ("Documents", "1 of 3 pages read whole, 2 unreadable") in lines(report)
     assert TurnReport.from_json(report.to_json()) == report
+    other = desk.store.create(documents=[int(desk.library.add(sample_pdf()).id), *conversation.document_ids])
+    desk.store.set_mode(other.id, "passages")
+    desk.turns.ask(other.id, "Summarise the rules about the trash.")
+    told = desk.end_of_turn().message.report.coverage
+    assert told.startswith("This answer rests on ")
+    assert "2 of 13 pages could not be read" in told
 
 
 def test_who_wrote_it_is_asked_of_the_first_page_and_of_the_file(desk: Desk) -> None:
