@@ -10,6 +10,7 @@ from typing import Any
 
 from app.cli.collections import collect, list_collections, scan
 from app.cli.console import Console
+from app.cli.document_lines import about_lines, letter_lines
 from app.cli.embedder import model
 from app.cli.evaluate_answers import evaluate_answers, greedy
 from app.cli.session import Session, open_session, stored_settings
@@ -19,7 +20,7 @@ from app.core.lookups import FoundPassage, Scope
 from app.core.settings import Settings
 from rag import Library
 from rag.sizes import plural
-from rag.types import Document, IntakeReport, PageReport, lacks_letters
+from rag.types import Document, PageReport
 
 
 def run(options: Namespace, console: Console) -> int | None:
@@ -273,18 +274,6 @@ def _print(console: Console, documents: list[Document], library: Library | None 
         lines = [*about_lines(d), *(letter_lines(library.report(d.id)) if library else ())]
         for line in lines:
             console.text(line)
-
-
-def about_lines(document: Document) -> list[str]:
-    """What is wrong with the file, under which other names it came, what can be done about its scans."""
-    names = f"Also added as: {', '.join(document.other_names)}" if document.other_names else ""
-    scans = f"Read them with OCR: pagekeep index ocr '{document.name}'" if document.unreadable_pages else ""
-    return [f"    {line}" for line in (document.note, names, scans) if line]
-
-
-def letter_lines(report: IntakeReport) -> list[str]:
-    pages = sum(lacks_letters(page) for page in report.pages)
-    return [f"    Letters are missing on {plural(pages, 'page')} (see 'pagekeep index report')."] if pages else []
 
 
 ACTIONS = {
