@@ -28,6 +28,7 @@ LEAD_IN = re.compile(
     r"[^.:\n]{0,80}:\s+(?=\S))+",
     re.IGNORECASE,
 )
+LABEL = re.compile(r"^\s*\[\d{1,4}\][^.!?:…\n]{1,60}…?\s*$")  # "[14] Boxplot": a heading, not a finding
 NOTHING = re.compile(r"^\W*(?:(?:[\w’']+\s+){0,5}not here|none|nothing|n/?a|no)\W*$", re.IGNORECASE)
 ABOUT_SOURCE = re.compile(
     r"\b(?:passages?|texts?|documents?|sections?|parts?|pages?|excerpts?|context|information|mention|answer|question"
@@ -74,14 +75,31 @@ def tidied(note: str, cut: bool) -> str:
     return "\n".join(_once(text.splitlines()))
 
 
+def without_labels(note: str) -> str:
+    """A summary without lines that only give a passage's number and heading; as it is where it has no others."""
+    kept = [line for line in note.splitlines() if not LABEL.match(line)]
+    ended = [MORE] if note.endswith(MORE) and kept and not kept[-1].endswith(MORE) else []
+    return "\n".join([*kept, *ended]) if any(line.strip() for line in kept) else note
+
+
 def entries(note: str) -> list[str]:
     """The items of a list; of a note without any, its sentences."""
     whole = note.removesuffix(MORE).strip()
     items = [BULLET.sub("", line).strip() for line in whole.splitlines() if BULLET.match(line)]
     if not items:
-        prose = " ".join(whole.split())
-        items = [prose[start:end] for start, end in sentences(prose)]
+        items = told_apart(" ".join(whole.split()))
     return [item for item in items if not item.endswith(":")]  # "These are the fees:"
+
+
+def told_apart(prose: str) -> list[str]:
+    """Its sentences; a single word that ends with a point ("Phys.") goes on in the next."""
+    found: list[str] = []
+    start = 0
+    for first, end in sentences(prose):
+        if len(prose[first:end].split()) > 1 or end == len(prose):
+            found.append(prose[start:end].strip())
+            start = end
+    return found
 
 
 def kept_entries(note: str, prove: Callable[[str], str]) -> str:

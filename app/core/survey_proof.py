@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.core.citing import joined, proof
 from app.core.records import StoredCitation
-from app.core.survey_notes import told_words, without_markers
+from app.core.survey_notes import told_apart, told_words, without_markers
 from rag.compared import content
 from rag.sentences import sentences
 from rag.types import Passage
@@ -32,7 +32,7 @@ def proven_entry(entry: str, question: str, numbered: dict[int, Passage], librar
     passages = list(numbered.values())
     if (not OF_PARTS.search(question) and _is_heading(entry, passages)) or _is_made_up(entry, passages):
         return ""
-    said = dict.fromkeys(entry[start:end] for start, end in sentences(entry))
+    said = dict.fromkeys(told_apart(entry))
     found = ((sentence, proof(sentence, numbered, library)) for sentence in said if any(map(str.isalpha, sentence)))
     told = {_told(sentence, one, numbered): one.marker for sentence, one in found if one}
     return joined(told.items())

@@ -12,7 +12,7 @@ from rag.question_lists import collects, counted
 
 NOT_BORNE_OUT = "; these pages do not bear this out"
 TOGETHER_HEAD = "**All together**"
-NOWHERE = " (no page bears this out)"
+NOT_TOGETHER = "What the model wrote of all parts together is left out: no page bears it out."
 LEFT_OUT = "Only entries that their pages bear out are listed."
 CHOSEN = (
     "What counts as one was the model's choice: that each stands on its page is checked, not that it was asked for."
@@ -58,9 +58,11 @@ def closing_text(plan: SurveyPlan, notes: Mapping[int, str], together: str, born
     if any(note.endswith(MORE) for note in notes.values()):
         told.append(f"Notes that end in “{MORE}” were cut: there may be more.")
     together = together.strip()
-    if together and not says_nothing(together):
+    if together and not says_nothing(together) and not (collects(plan.question) or borne_out):
+        told.insert(0, NOT_TOGETHER)
+    elif together and not says_nothing(together):
         kept = [LEFT_OUT] if collects(plan.question) else []
-        told = [f"{together_head(plan, together, borne_out)}{together}", *kept, *told]
+        told = [f"{together_head(plan, together)}{together}", *kept, *told]
     elif len(steps) - len(silent) - len(unusable) > 1:
         told.insert(0, "No two of these notes are borne out by their pages, so nothing is put together.")
     return "\n\n".join(filter(None, told))
@@ -97,14 +99,12 @@ def _number(count: int) -> str:
     return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 
-def together_head(plan: SurveyPlan, together: str, borne_out: bool) -> str:
+def together_head(plan: SurveyPlan, together: str) -> str:
     """With the number of entries, where it is a list; counting is never left to the model."""
     told = ""
     if collects(plan.question):
         by = ", counted by Pagekeep" if counted(plan.question) else ""
         told = f" ({_number(len(together.splitlines()))}{by})"
-    elif not borne_out:
-        told = NOWHERE
     return f"{TOGETHER_HEAD}{told}\n\n"
 
 
@@ -118,7 +118,7 @@ def models_words(plan: SurveyPlan, notes: Mapping[int, str], borne_out: Collecti
         at += len(part_text(plan.parts[step], notes[step], step in borne_out))
         blank[start:at] = text[start:at]
     together = notes.get(plan.steps - 1, "").strip() if plan.rounds else ""
-    head = together_head(plan, together, plan.steps - 1 in borne_out)
+    head = together_head(plan, together)
     if together and text.startswith(head, at):
         start, end = at + len(head), at + len(head) + len(together)
         blank[start:end] = text[start:end]

@@ -28,6 +28,7 @@ from app.core.survey_notes import (
     renumbered,
     says_nothing,
     tidied,
+    without_labels,
     without_markers,
 )
 from app.core.survey_plan import SurveyPart, SurveyPlan, joined_prompt, note_tokens, part_prompt
@@ -46,6 +47,7 @@ from engine.messages import (
     TurnId,
     scratch_state,
 )
+from rag.question_kinds import wants_summary
 from rag.question_lists import collects, counted
 from rag.question_sides import compared
 from rag.types import Passage
@@ -137,7 +139,7 @@ class Survey:
             return kept_entries(note, lambda entry: proven_entry(entry, self.plan.question, numbered, library))
         if compared(self.plan.question) and not says_nothing(note):  # nothing was found for one side
             return proven(without_markers(note), numbered, library) or UNUSABLE
-        return note
+        return without_labels(note) if wants_summary(self.plan.question) else note
 
     def _numbered(self, part: SurveyPart) -> dict[int, Passage]:
         return dict(enumerate(self._passages(part), part.first_marker))

@@ -10,6 +10,7 @@ from app.core.survey_notes import (
     renumbered,
     says_nothing,
     tidied,
+    without_labels,
     without_markers,
 )
 
@@ -90,3 +91,21 @@ def test_only_entries_that_are_true_are_kept() -> None:
     assert kept_entries("- Penguins\n- Whales", prove) == UNUSABLE
     assert says_nothing(UNUSABLE)
     assert kept_entries("Not here.", prove) == "Not here."
+
+
+@pytest.mark.parametrize(
+    ("note", "kept"),
+    [
+        ("[14] Boxplot\nIt shows quartiles [14].\n[15] Boxxyerror …", "It shows quartiles [14].\n…"),
+        ("[1] Time data\nDates are read. [1]", "Dates are read. [1]"),
+        ("[3] Boxplot", "[3] Boxplot"),
+        ("[3] It shows quartiles.", "[3] It shows quartiles."),
+    ],
+)
+def test_lines_that_only_name_a_heading_say_nothing(note: str, kept: str) -> None:
+    assert without_labels(note) == kept
+
+
+def test_an_abbreviation_is_no_entry_of_its_own() -> None:
+    note = "Phys. Rev. 94, 262 was read. Ann. Math. 7 too. No."
+    assert entries(note) == ["Phys. Rev. 94, 262 was read.", "Ann. Math. 7 too.", "No."]
