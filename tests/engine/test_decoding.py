@@ -320,4 +320,4 @@ def test_the_clock_counts_every_step(driver: Driver, watch: Watch) -> None:
     alone = sum(length < 0 for length in watch.log)
     assert len(took) > 100
     assert alone + len(took) == 149
-    assert sum(took) < done.timings.decode < sum(took) + 100 * alone
+    assert sum(took) < done.timings.decode < sum(took) + 1000 * alone
