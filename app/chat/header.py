@@ -152,11 +152,12 @@ class Header(QWidget):
         needed = NARROW + (0 if self.reasoning.isHidden() else REASONING_WIDTH)
         _stack(self._top, self.width() < needed)
         _stack(self._switches, self.width() < NARROW - REASONING_WIDTH)
+        short = self.width() < NARROW and len(self._shown or ()) > 1
         if self._add is not None:
             style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
-            self._add.setToolButtonStyle(style if self.width() >= NARROW else Qt.ToolButtonStyle.ToolButtonIconOnly)
+            self._add.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly if short else style)
         for chip in self._chips.findChildren(Chip):
-            chip.setMaximumWidth(chip.widest if self.width() >= NARROW else chip.narrow)
+            chip.setMaximumWidth(chip.narrow if short else chip.widest)
 
     def show_conversation(self, conversation: Conversation, documents: Sequence[ChipFace]) -> None:
         """`documents`: in the order of attaching."""

@@ -13,7 +13,7 @@ from app.chat.chips import ChipFace
 from app.chat.composer import Composer
 from app.chat.header import Header
 from app.chat.overflow import OverflowCard
-from app.chat.transcript import Transcript
+from app.chat.transcript import COLUMN_WIDTH, Transcript
 from app.core.errors import Overrun, UserError, as_user_error
 from app.core.records import Conversation
 from app.models.offer import ModelOffer
@@ -137,7 +137,11 @@ class ChatPanel(QWidget):
         clear_layout(self._notices)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        """What stands at the foot is as wide as the messages above it."""
         super().resizeEvent(event)
+        side = max(0, (event.size().width() - COLUMN_WIDTH - 2 * 20) // 2)
+        margins = self.foot.layout().contentsMargins()
+        self.foot.layout().setContentsMargins(side, margins.top(), side, margins.bottom())
         self.composer.editor.grow()
 
     def _suggest(self, text: str) -> None:

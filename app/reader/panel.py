@@ -261,7 +261,7 @@ class ReaderPanel(QWidget):
 
     # --- building ---------------------------------------------------------------------------------
     def _lay_out(self) -> None:
-        hint = "Double-click one in the library, or click a source."
+        hint = "Documents of the conversation open here, others by a double click in the library."
         empty = EmptyState(self._services.theme, "document", "No document open", hint)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.outline)
