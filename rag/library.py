@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from rag import ingest, reread, restem, retrieve
+from rag import ingest, renewal, retrieve
 from rag import recognise as recognition
 from rag.collections import Collections
 from rag.errors import IntakeCancelled
@@ -138,33 +138,26 @@ class Library(Collections):
 
     def outdated(self) -> list[Document]:
         """Documents of which an older version read the text or indexed the words; they are searched as they were."""
-        found = {document.id: document for document in (*reread.outdated(self._shelf), *restem.outdated(self._shelf))}
-        return sorted(found.values(), key=lambda document: (document.added, document.id))
+        return renewal.outdated(self._shelf)
 
-    def index_words(self, on_progress: OnProgress | None = None, cancelled: Cancelled | None = None) -> Renewed:
-        """Brings `outdated` documents up to date: their words, and text that now comes out otherwise.
+    def index_words(
+        self,
+        on_progress: OnProgress | None = None,
+        cancelled: Cancelled | None = None,
+        on_reread: Callable[[DocumentId], None] = lambda document: None,
+    ) -> Renewed:
+        """Brings `outdated` documents up to date: their words, and text that now comes out otherwise, of which
+        `on_reread` is told. One that cannot be read does not keep the others from it.
 
-        Errors: IntakeCancelled (what was made is kept), DocumentError.
+        Errors: IntakeCancelled (what was made is kept), DocumentError where nothing can be written.
         """
         renewed = Renewed()
         for document in self.outdated():
             job = self._job(document, on_progress, cancelled)
             with exclusive(self._lock(document.sha256), job.cancelled):
-                renewed += self._renewed(job, document.id)
+                renewed += renewal.renew(self._shelf, job, document.id, on_reread)
             job.on_progress(IngestProgress(job.path, document.id, "done", 1, 1))
         return renewed
-
-    def _renewed(self, job: Job, document_id: DocumentId) -> Renewed:
-        """Nothing where another process did it, or it was removed."""
-        made = Renewed()
-        for old in reread.outdated(self._shelf):
-            if old.id == document_id and reread.reread(self._shelf, job, old):
-                made = Renewed(words=1, read_anew=(document_id,))
-        for old in restem.outdated(self._shelf):
-            if old.id == document_id:
-                restem.restem(self._shelf, job, old)
-                made = replace(made, words=1)
-        return made
 
     def _job(self, document: Document, on_progress: OnProgress | None, cancelled: Cancelled | None) -> Job:
         return Job(document.path, document.sha256, None, on_progress or _ignore, cancelled or _never)

@@ -23,12 +23,12 @@ READ_BEFORE = (
 )
 
 
-def outdated(shelf: Shelf) -> list[Document]:
-    """Complete documents that were extracted before this program's way, oldest first; not all have such lines."""
+def outdated(shelf: Shelf, document_id: DocumentId | None = None) -> list[Document]:
+    """Complete documents that were extracted before this program's way, oldest first; not all have such lines. With
+    `document_id` that one, or none."""
     name = shelf.embedder.name if shelf.embedder else ""
-    return records.documents(
-        shelf.db, shelf.files, name, "phase = 'vectors' AND extraction < ?2", (records.EXTRACTION,)
-    )
+    where = "phase = 'vectors' AND extraction < ?2 AND id = coalesce(?3, id)"
+    return records.documents(shelf.db, shelf.files, name, where, (records.EXTRACTION, document_id))
 
 
 def concerned(shelf: Shelf, document_id: DocumentId) -> bool:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from rag.index import records, stems
 from rag.ingest import Job, Shelf
 from rag.languages import Stemmer
-from rag.types import Document
+from rag.types import Document, DocumentId
 
 WINDOWS_A_STEP = 128
 
 
-def outdated(shelf: Shelf) -> list[Document]:
-    """Complete documents whose words were indexed before this program's stemming, oldest first."""
+def outdated(shelf: Shelf, document_id: DocumentId | None = None) -> list[Document]:
+    """Complete documents whose words were indexed before this program's stemming, oldest first. With `document_id`
+    that one, or none."""
     name = shelf.embedder.name if shelf.embedder else ""
-    where = "phase = 'vectors' AND stemming != ?2"
-    return records.documents(shelf.db, shelf.files, name, where, (stems.STEMMING,))
+    where = "phase = 'vectors' AND stemming != ?2 AND id = coalesce(?3, id)"
+    return records.documents(shelf.db, shelf.files, name, where, (stems.STEMMING, document_id))
 
 
 def restem(shelf: Shelf, job: Job, document: Document) -> None:

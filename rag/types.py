@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NewType
 
+from rag.errors import DocumentError
+
 DocumentId = NewType("DocumentId", int)
 DocumentState = Literal["importing", "words", "ready", "trashed"]
 PageKind = Literal["text", "scan", "mixed", "garbled", "empty", "drawing"]
@@ -146,13 +148,14 @@ class IntakeReport:
 @dataclass(frozen=True)
 class Renewed:
     """What was brought up to date: the number of documents whose words were indexed anew, and those of them whose text
-    was read anew from the file."""
+    was read anew from the file; `failed`: why others could not be read, which keep their text."""
 
     words: int = 0
     read_anew: tuple[DocumentId, ...] = ()
+    failed: tuple[DocumentError, ...] = ()
 
     def __add__(self, other: Renewed) -> Renewed:
-        return Renewed(self.words + other.words, (*self.read_anew, *other.read_anew))
+        return Renewed(self.words + other.words, (*self.read_anew, *other.read_anew), (*self.failed, *other.failed))
 
 
 @dataclass(frozen=True)

@@ -138,11 +138,14 @@ def _words(options: Namespace, console: Console, session: Session) -> None:
     done = library.index_words(session.show_import)
     console.clear()
     anew = [library.document(document).name for document in done.read_anew]
-    console.result({"indexed": done.words, "read_anew": anew})
-    if not done.words:
+    failed = [{"what": error.what, "why": error.why, "next": error.next} for error in done.failed]
+    console.result({"indexed": done.words, "read_anew": anew, "failed": failed})
+    for error in done.failed:
+        console.text(f"{error.what} {error.why} Its text stays as an older version read it. {error.next}")
+    if not done.words and not failed:
         console.text("The words of all documents are up to date.")
-        return
-    console.text(f"Words indexed anew: {plural(done.words, 'document')}.")
+    if done.words:
+        console.text(f"Words indexed anew: {plural(done.words, 'document')}.")
     for name in anew:
         console.text(
             f"{name}: lines from right to left were read anew. Found by meaning again after: pagekeep index vectors"

@@ -157,8 +157,9 @@ class Imports:
 
     def _index_words(self, job: Job, reread: Callable[[DocumentId], None]) -> None:
         try:
-            for document in self._shelves.library().index_words(self._reporting(job), job.cancelled).read_anew:
-                reread(document)
+            renewed = self._shelves.library().index_words(self._reporting(job), job.cancelled, reread)
+            for error in renewed.failed:
+                self._emit(Notice(f"{error.what} Its text stays as an older version read it.", error.why, error.next))
             self.make_vectors()
         except (IntakeCancelled, Cancelled):
             log.info("indexing words anew was stopped")

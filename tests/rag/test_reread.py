@@ -126,3 +126,27 @@ def test_a_document_that_comes_out_the_same_keeps_its_vectors(tmp_path: Path) ->
     assert library.document(document.id).state == "ready"
     assert library._shelf.db.tuples("SELECT extraction FROM documents") == [(records.EXTRACTION,)]
     library.close()
+
+
+def test_a_broken_copy_keeps_no_other_document_from_it(older: tuple[Library, DocumentId], tmp_path: Path) -> None:
+    library, broken = older
+    (tmp_path / "second").mkdir()
+    second = library.add(drawn(tmp_path / "second"))
+    library._shelf.db.run("UPDATE documents SET extraction = 1, stemming = 1")
+    before, path = texts(library, broken), library.document(broken).path
+    path.chmod(0o600)
+    path.write_bytes(b"no PDF any more")
+    told: list[DocumentId] = []
+    renewed = library.index_words(on_reread=told.append)
+    (error,) = renewed.failed
+    assert (error.kind, renewed.words, told) == ("format", 2, [])
+    assert texts(library, broken) == before
+    assert [one.id for one in library.outdated()] == [broken], "it is tried again"
+    assert second.id != broken
+    library.close()
+
+
+def drawn(folder: Path) -> Path:
+    path = folder / "english.pdf"
+    path.write_bytes(drawn_pdf([at(60, 700, "Another document about anchors and ropes, which nobody has lost.")]))
+    return path

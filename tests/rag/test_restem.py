@@ -21,10 +21,10 @@ def as_before_stems(library: Library) -> Library:
     library.close()
     path = library.folder / "library.sqlite"
     with closing(sqlite3.connect(path)) as db:
-        for table in TABLES:
+        for table in (*TABLES, "other_names"):
             db.execute(f"DROP TABLE {table}")
         db.execute("DROP INDEX windows_by_page")
-        for column in ("language", "stemming", "extraction"):
+        for column in ("language", "stemming", "extraction", "metadata"):
             db.execute(f"ALTER TABLE documents DROP COLUMN {column}")
         db.execute(f"PRAGMA user_version = {BEFORE_STEMS:d}")
         db.commit()

@@ -1,0 +1,39 @@
+"""Documents that an older version read or indexed are brought up to date, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rag import reread, restem
+from rag.errors import DocumentError
+from rag.ingest import Job, Shelf
+from rag.types import Document, DocumentId, Renewed
+
+
+def outdated(shelf: Shelf) -> list[Document]:
+    """Oldest first."""
+    found = {document.id: document for document in (*reread.outdated(shelf), *restem.outdated(shelf))}
+    return sorted(found.values(), key=lambda document: (document.added, document.id))
+
+
+def renew(shelf: Shelf, job: Job, document_id: DocumentId, on_reread: Callable[[DocumentId], None]) -> Renewed:
+    """Nothing where another process did it, or it was removed. Its words are brought up to date also where its file
+    cannot be read any more."""
+    made = _reread(shelf, job, document_id)
+    if made.read_anew:
+        on_reread(document_id)
+    found = restem.outdated(shelf, document_id)
+    for old in found:
+        restem.restem(shelf, job, old)
+    return made + Renewed(words=len(found))
+
+
+def _reread(shelf: Shelf, job: Job, document_id: DocumentId) -> Renewed:
+    try:
+        if any(reread.reread(shelf, job, old) for old in reread.outdated(shelf, document_id)):
+            return Renewed(words=1, read_anew=(document_id,))
+    except DocumentError as error:
+        if error.kind in ("no_space", "library"):
+            raise
+        return Renewed(failed=(error,))
+    return Renewed()
