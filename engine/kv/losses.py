@@ -60,6 +60,7 @@ class Losses:
         for node in sorted(below, key=lambda node: -node.stop):
             if self._disk:
                 self._disk.discard(node.key)
+            node.buffer.spoiled = True
             self._tree.detach(node, "damaged")
 
     def sound(self, sequence: Sequence) -> bool:

@@ -40,7 +40,8 @@ class PageBuffer:
         refs: how many holders (page, sequences, kept tails, writes in progress) there are.
         filled: rows that some holder relies on; sealed: no row may change any more.
         writer: the holder that may append rows at `filled`; slab: None where the memory is a mapped file's.
-        spoiled: rows were copied from memory that was lost; shed: bytes that were given back to the system.
+        spoiled: it was found wrong, or rows were copied from what was, or from memory that was lost; shed: bytes that
+            were given back to the system.
     """
 
     __slots__ = ("address", "filled", "refs", "sealed", "shed", "slab", "spoiled", "view", "writer")

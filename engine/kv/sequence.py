@@ -91,8 +91,8 @@ class Sequence:
 
     @property
     def detached(self) -> bool:
-        """Some of its pages were taken out of the tree (see losses.py), so nobody else is to find what it computes."""
-        return bool(self._pages) and not self._pages[-1].resident
+        """Some of it was taken out of the tree (see losses.py), so nobody else is to find what it computes."""
+        return (bool(self._pages) and not self._pages[-1].resident) or (bool(self._ids) and self._open[0].spoiled)
 
     def tail_key(self) -> Key:
         """The key the tail would be stored under; equals `last_key` for an empty tail."""

@@ -132,13 +132,13 @@ class PageTree:
 
     def add(self, node: Node) -> None:
         """Takes the node over, with the caller's hold on its buffer. What follows a detached node, and was computed on
-        it, is detached too: nobody else finds it."""
+        it, is detached too, as is what holds rows of one: nobody else finds it."""
         if node.parent is not None:
             node.parent.refs += 1
-            if not node.parent.resident:
-                node.resident = False
-                self._detached.append(node)
-                return
+        if node.buffer.spoiled or (node.parent is not None and not node.parent.resident):
+            node.resident = False
+            self._detached.append(node)
+            return
         assert node.key not in self._nodes, "the key is resident already"
         self._nodes[node.key] = node
         self._children.setdefault(node.parent_key, {})[node.key] = node

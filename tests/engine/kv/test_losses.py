@@ -95,6 +95,22 @@ def test_with_a_page_that_somebody_else_computed_come_the_pages_before_it(how: s
     check_rows(other)
 
 
+@pytest.mark.parametrize("rest", [PAGE, PAGE + 3])
+def test_rows_of_a_distrusted_page_do_not_pass_into_one_that_counts(rest: int) -> None:
+    cache, sequence = cache_with(TOKENS)
+    cache.losses.distrust(sequence.pages[1])
+    sequence.keep_first(rest)
+    cache.save("trimmed", sequence)
+    head = cache.conversations.head("trimmed")
+    assert head is not None
+    assert (head.tokens, head.tail) == (PAGE, None)
+    append(sequence, MORE)
+    cache.save("c", sequence)
+    assert [page.resident for page in sequence.pages] == [True] + [rest == PAGE] * (len(sequence.pages) - 1)
+    assert cache.match(sequence.tokens).tokens == (sequence.num_tokens if rest == PAGE else PAGE)
+    check_rows(sequence)
+
+
 def test_what_is_computed_on_distrusted_pages_is_found_by_nobody() -> None:
     cache, sequence = cache_with(TOKENS)
     cache.losses.distrust(sequence.pages[1])
