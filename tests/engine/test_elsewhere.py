@@ -159,11 +159,11 @@ def test_without_room_to_read_what_came_it_is_computed(
 ) -> None:  # fmt: skip
     refused, begin = list[int](), KvCache.begin_restore
 
-    def full(cache: KvCache, match: PrefixMatch, front: int = 0) -> Restore:
+    def full(cache: KvCache, match: PrefixMatch, front: int = 0, *more: str) -> Restore:
         if cache.disk and front:
             refused.append(front)
             cache.pool.refuse(front)
-        return begin(cache, match, front)
+        return begin(cache, match, front, *more)
 
     monkeypatch.setattr(KvCache, "begin_restore", full)
     with Driver(model, tmp_path) as driver, other(model, tmp_path):
