@@ -22,7 +22,7 @@ from rag.pdf import inspect
 from rag.pdf.client import Limits
 from rag.protocols import Cancelled, Embedder, OnProgress
 from rag.types import Document, DocumentId, Hit, IngestProgress, Renewed
-from rag.window_vectors import embed_windows
+from rag.window_vectors import Portions, embed_windows
 
 VectorUse = Literal["wait", "if_loaded", "never"]
 
@@ -50,8 +50,8 @@ class Library(Collections):
         self._locks = private_folder(folder / "locks")
         db = Database(folder / "library.sqlite")
         vectors = VectorFiles(private_folder(folder / "vectors"), db)
-        files = private_folder(folder / "files")
-        self._shelf = Shelf(db, files, vectors, embedder, limits or Limits())
+        self._shelf = Shelf(db, private_folder(folder / "files"), vectors, embedder, limits or Limits())
+        self._portions = Portions()
 
     @property
     def embedder(self) -> Embedder | None:
@@ -199,7 +199,7 @@ class Library(Collections):
                 step(self._shelf, job, self.document(document_id))
         document = self.document(document_id)
         if not document.embedded:
-            embed_windows(self._shelf, job, document)
+            embed_windows(self._shelf, job, document, self._portions)
 
     def _phase(self, document_id: DocumentId) -> str:
         return str(self._shelf.db.rows("SELECT phase FROM documents WHERE id = ?", (document_id,))[0]["phase"])

@@ -1,5 +1,6 @@
 """Vectors of a document's windows, made in portions as large as about half a second allows: beside an answer or another
-program an embedder may have a fiftieth of the machine, and whoever watches should see it move."""
+program an embedder may have a fiftieth of the machine, and whoever watches should see it move. A portion is begun on
+the time of those before it: only one during which the machine gets busy takes longer."""
 
 from __future__ import annotations
 
@@ -16,12 +17,27 @@ from rag.types import Document, DocumentId
 
 HEADING_PART = 0.3  # of the heading's vector in a window's: 0.04 more recall@10 on both sets of questions
 TEXTS_A_STEP = 64  # written and made durable at once; what a killed import makes again
-LEAST_PORTION = 4  # a text for each of a few threads
-LONG_S, SHORT_S = 1.0, 0.25  # a portion that took longer, or less, is followed by one of half or double the size
+LEAST_PORTION = 5  # what embedders take for a question (four texts) runs at an answer's priority
+LONG_S, AIM_S, SHORT_S = 1.0, 0.5, 0.25  # after a longer portion one of AIM_S follows, after a shorter one its double
 KEPT_HEADINGS = 64
 
 
-def embed_windows(shelf: Shelf, job: Job, document: Document) -> None:
+class Portions:
+    """How many texts are embedded at once: few at first, then what the machine has left. One for all documents that an
+    embedder is given: each begins where the one before ended. Threads that share it see one machine."""
+
+    def __init__(self) -> None:
+        self.size = LEAST_PORTION
+
+    def took(self, texts: int, seconds: float) -> None:
+        """Sets the next size. Fewer texts than `size` (a document's last) never raise it: they prove nothing."""
+        if seconds > LONG_S:
+            self.size = max(LEAST_PORTION, int(texts * AIM_S / seconds))
+        elif seconds < SHORT_S and texts >= self.size:
+            self.size = min(TEXTS_A_STEP, self.size * 2)
+
+
+def embed_windows(shelf: Shelf, job: Job, document: Document, portions: Portions) -> None:
     """Makes the vectors that are missing, if there is an embedder."""
     if shelf.embedder is None:
         return
@@ -30,7 +46,7 @@ def embed_windows(shelf: Shelf, job: Job, document: Document) -> None:
     total = shelf.db.tuples("SELECT windows FROM documents WHERE id = ?", (document.id,))[0][0]
     if total == 0:
         shelf.vectors.count(document.id, name, 0)
-    maker = WindowVectors(shelf.embedder)
+    maker = WindowVectors(shelf.embedder, portions)
     while done < total:
         texts = window_texts(shelf.db, document.id, done, TEXTS_A_STEP)
         rows: list[Vectors] = []
@@ -44,21 +60,17 @@ def embed_windows(shelf: Shelf, job: Job, document: Document) -> None:
 
 @dataclass
 class WindowVectors:
-    """Of one document after another; portions adapt to what the machine has left."""
+    """Of one document's windows, in order; for one thread."""
 
     embedder: Embedder
-    _portion: int = TEXTS_A_STEP
+    portions: Portions = field(default_factory=Portions)
     _headings: dict[str, Vectors] = field(default_factory=dict)  # the latest: windows of a section stand together
 
     def next(self, texts: Sequence[tuple[str, str]]) -> Vectors:
         """Unit vectors [n, d] of the first n, as many as the last portions' time suggests."""
         began = time.monotonic()
-        vectors = self.of(texts[: self._portion])
-        took = time.monotonic() - began
-        if took > LONG_S:
-            self._portion = max(LEAST_PORTION, self._portion // 2)
-        elif took < SHORT_S:
-            self._portion = min(TEXTS_A_STEP, self._portion * 2)
+        vectors = self.of(texts[: self.portions.size])
+        self.portions.took(len(vectors), time.monotonic() - began)
         return vectors
 
     def of(self, texts: Sequence[tuple[str, str]]) -> Vectors:

@@ -11,7 +11,7 @@ import pytest
 
 from rag import IngestProgress, Library, window_vectors
 from rag.protocols import Vectors
-from rag.window_vectors import WindowVectors
+from rag.window_vectors import LEAST_PORTION, Portions, WindowVectors
 from tests.rag import pdf_files
 from tests.rag.conftest import WordBag
 
@@ -50,10 +50,36 @@ def portions(maker: WindowVectors, texts: list[tuple[str, str]]) -> tuple[list[i
 def test_portions_shrink_where_a_text_takes_long_and_grow_again(clock: Slow) -> None:
     texts = [(f"text {n}", "") for n in range(200)]
     maker = WindowVectors(clock)
-    assert portions(maker, texts[:100])[0] == [64, 32, 4], "the last is what was left"
-    assert portions(maker, texts[:20])[0] == [8, 4, 4, 4]
+    assert portions(maker, texts[:18])[0] == [5, 5, 5, 3], "the last is what was left"
     clock.seconds = 0.001
-    assert portions(maker, texts)[0] == [4, 8, 16, 32, 64, 64, 12]
+    assert portions(maker, texts)[0] == [5, 10, 20, 40, 64, 61]
+    clock.seconds = 0.04
+    assert portions(maker, texts[:100])[0] == [64, 12, 12, 12], "one is long where the machine gets busy, no more"
+
+
+def test_few_texts_do_not_make_portions_larger(clock: Slow) -> None:
+    """Of short documents, one after another: they tell nothing of how long many texts take."""
+    clock.seconds = 0.001
+    shared = Portions()
+    for _ in range(8):
+        assert portions(WindowVectors(clock, shared), [("text", "")] * 3)[0] == [3]
+    assert shared.size == LEAST_PORTION
+
+
+def test_a_document_begins_with_the_portion_that_the_one_before_ended_with(tmp_path: Path, clock: Slow) -> None:
+    library = Library(tmp_path / "library", clock)
+    seen: list[IngestProgress] = []
+    clock.seconds = 0.04
+    for seed in (1, 2):
+        library.add(pdf_files.write_pdf(tmp_path / f"{seed}.pdf", pdf_files.book(60, seed)), seen.append)
+    library.close()
+    first, second = (
+        [p.done for p in seen if p.phase == "vectors" and p.document_id == document]
+        for document in sorted({p.document_id for p in seen if p.document_id is not None})
+    )
+    assert first[1] == LEAST_PORTION, "nothing is known yet of the machine"
+    assert LEAST_PORTION < second[1] <= 2 * LEAST_PORTION
+    assert second[1] == max(after - before for before, after in pairwise(first))
 
 
 def test_portions_make_no_difference(clock: Slow) -> None:
@@ -76,5 +102,5 @@ def test_progress_moves_within_a_step(tmp_path: Path, clock: Slow) -> None:
     library.add(pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(60)), seen.append)
     library.close()
     done = [progress.done for progress in seen if progress.phase == "vectors"]
-    assert done[:3] == [0, 64, 96]
-    assert max(after - before for before, after in pairwise(done[5:])) <= 4
+    assert done[:3] == [0, 5, 10]
+    assert max(after - before for before, after in pairwise(done)) == 5
