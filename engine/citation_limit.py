@@ -18,6 +18,7 @@ import numpy.typing as npt
 OPEN = re.compile(r"\[(?:\d+\s*[,;]\s*)*(\d*)$")  # a marker that is being written, and its last number so far
 OPENING = re.compile(r"\[\s?(\d+)")
 LEADING = re.compile(r"\s?(\d+)")
+_OF_MARKERS = re.compile(rb"[\[0-9\x80-\xff]")  # other scripts have digits too
 _MOST_KNOWN = 64  # markers that are being written
 LONGEST_MARKER = 40  # characters of an answer's end that are looked at
 Floats = npt.NDArray[np.float32]
@@ -48,23 +49,26 @@ class CitationLimit:
         self._known: dict[tuple[str | None, int], npt.NDArray[np.int32]] = {}  # every token of an answer asks
 
     @cached_property
+    def _texts(self) -> dict[int, str]:
+        """Of the tokens that have a bracket, or may have digits."""
+        texts = ((token, self._vocabulary.token_bytes(token)) for token in range(self._size))
+        return {token: text.decode("utf-8", "ignore") for token, text in texts if _OF_MARKERS.search(text)}
+
+    @cached_property
     def _tokens(self) -> tuple[_DigitToken, ...]:
         return tuple(self._digit_tokens())
 
     @cached_property
     def brackets(self) -> npt.NDArray[np.int32]:
         """Ids of the tokens behind which a marker may be open, ascending."""
-        return np.array([t for t in range(self._size) if b"[" in self._vocabulary.token_bytes(t)], np.int32)
+        return np.array([token for token, text in self._texts.items() if "[" in text], np.int32)
 
     def open(self, written: str) -> bool:
         """Whether a marker is being written; if not, what is struck stays the same up to the next bracket."""
         return OPEN.search(written[-LONGEST_MARKER:]) is not None
 
     def _digit_tokens(self) -> Iterator[_DigitToken]:
-        for token in range(self._size):
-            text = self._vocabulary.token_bytes(token).decode("utf-8", "ignore")
-            if not any(c.isdigit() for c in text):
-                continue
+        for token, text in self._texts.items():
             opening, leading = OPENING.search(text), LEADING.match(text)
             if opening:
                 yield _DigitToken(token, opening[1], False, opens=True)

@@ -55,16 +55,16 @@ class Decoding:
         return turn.sampler.pick(logits, row, turn.generated, turn.position)
 
     def take(self, turn: Turn, tokens: Sequence[int]) -> tuple[int, FinishReason | None]:
-        """Adds drawn tokens to the answer and tells of them. Returns how many, and why it ends behind the last."""
-        text, taken, reason = "", 0, None
-        for token in tokens:
+        """Adds drawn tokens to the answer and tells of each by itself: how many come at once is chance. Returns how
+        many, and why it ends behind the last."""
+        for taken, token in enumerate(tokens, 1):
             turn.generated.append(token)
-            ended, taken = token in self._limits.end_tokens, taken + 1
-            text += "" if ended else turn.answer.push(token)
+            ended = token in self._limits.end_tokens
+            text = "" if ended else turn.answer.push(token)
+            self._emit(TokenDelta(turn.request.turn, turn.request.conversation, text, (token,)))
             if reason := self._reason(turn, ended):
-                break
-        self._emit(TokenDelta(turn.request.turn, turn.request.conversation, text, tuple(tokens[:taken])))
-        return taken, reason
+                return taken, reason
+        return len(tokens), None
 
     def _reason(self, turn: Turn, ended: bool) -> FinishReason | None:
         if ended:

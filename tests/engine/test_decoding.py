@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -88,12 +89,12 @@ class RunBench(Bench):
         self.finish()
 
     @property
-    def told(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        told: dict[str, tuple[str, tuple[int, ...]]] = {}
+    def told(self) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
+        """Texts and ids as they came: who watches an answer sees it grow in the same steps."""
+        told: dict[str, list[tuple[str, tuple[int, ...]]]] = defaultdict(list)
         for event in self.events:
             if isinstance(event, TokenDelta):
-                text, ids = told.get(event.turn, ("", ()))
-                told[event.turn] = text + event.text, ids + event.ids
+                told[event.turn].append((event.text, event.ids))
         return told
 
 
@@ -130,7 +131,8 @@ def pair(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, TurnFinishe
             other = found[name]
             assert (other.generated, other.text, other.reason) == (turn.generated, turn.text, turn.reason)
             assert several.admission.kv[name] == single.admission.kv[name]
-            assert several.told[name] == single.told[name] == (turn.text, turn.generated.ids)
+            assert several.told[name] == single.told[name]
+            assert "".join(text for text, _ in several.told[name]) == turn.text
         return found
 
     return compare
