@@ -46,6 +46,7 @@ class Document:
         other_names: names under which the same content was added again; it is found by any of them.
         note: what is wrong with the file as a whole, and what was done for it; "" when nothing is.
         metadata: what the file says of itself: "title", "author" and the like, as far as they are given.
+        extraction: which version of the program's way from page to text made its text (`rag.reread` raises it).
     """
 
     id: DocumentId
@@ -62,6 +63,7 @@ class Document:
     other_names: tuple[str, ...] = ()
     note: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    extraction: int = 1
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Documents as the prompt needs them, kept in memory: a document only changes when its scans are read."""
+"""Documents as the prompt needs them, kept in memory: a document only changes when its scans are read
+or an older version's text is read anew."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 BATTERY_EVERY_S = 15.0
 INDEXING_EVERY_S = 0.5  # whether it has ended
-Key = tuple[tuple[int, int], ...]  # ids and characters: text recognised later makes it another document
+Key = tuple[tuple[int, int, int], ...]  # ids, extractions, characters: text read anew or recognised makes it another
 
 
 def on_battery() -> bool:
@@ -70,7 +70,7 @@ class Shelf:
 
     @property
     def key(self) -> Key:
-        return tuple((int(document.id), document.characters) for document in self.documents)
+        return tuple((int(one.id), one.extraction, one.characters) for one in self.documents)
 
 
 @dataclass(frozen=True)
@@ -248,4 +248,4 @@ class ReadAhead:
 
 
 def _name(key: Key) -> str:
-    return shelf_name(document for document, _ in key)
+    return shelf_name(document for document, *_ in key)

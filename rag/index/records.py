@@ -189,6 +189,7 @@ def _document(row: Row, files: Path) -> Document:
         other_names=tuple(json.loads(row["others"])),
         note=row["note"],
         metadata=json.loads(row["metadata"]),
+        extraction=row["extraction"],
     )
 
 

@@ -18,8 +18,12 @@ from app.core.gate import ReadyModel
 from app.core.kept import documents_of
 from engine.messages import ComputedRange, DocumentProgress, DocumentRead, DocumentStopped
 from engine.store.tools import StoreTools
+from rag import reread
+from rag.pdf.client import ExtractedPage
+from rag.pdf.text import CharMap
 from tests.app.core.test_workspace import QUICK, Desk
 from tests.rag import pdf_files
+from tests.rag.test_reread import hebrew
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 
@@ -94,6 +98,26 @@ def test_what_was_read_is_not_read_again(desk: Desk, starter_model: Path) -> Non
         assert event == replace(read, computed=0, seconds=0.0, bytes_written=0)
     finally:
         again.workspace.close()
+
+
+def test_text_read_anew_is_read_ahead_again(desk: Desk, starter_model: Path) -> None:
+    """Its lines are put in order: it has as many characters as before."""
+    desk.workspace.documents.add(hebrew(desk.home))
+    document = desk.until(ImportDone, ImportFailed).document
+    library = desk.workspace.library
+    new = [library.page_text(document.id, page) for page in range(document.pages)]
+    old = ["\n".join(line[::-1] for line in text.split("\n")) for text in new if not text.isascii()]
+    with library._shelf.db.transaction():
+        pages = [ExtractedPage(n, text, CharMap((0,), (0,)), "text", "") for n, text in enumerate(old)]
+        reread._replace(library._shelf, document, pages)
+        library._shelf.db.run("UPDATE documents SET extraction = 1")
+    desk.load(starter_model)
+    assert desk.until(DocumentRead).computed > 0
+    desk.workspace.documents.resume()
+    read = desk.until(DocumentRead)
+    assert [library.page_text(document.id, page) for page in range(document.pages)] == new
+    assert library.document(document.id).characters == document.characters
+    assert (read.document, read.computed > 0) == (str(document.id), True)
 
 
 def test_the_trash_ends_it(desk: Desk, starter_model: Path) -> None:
