@@ -11,6 +11,7 @@ import pytest
 from app.core.conversations import ConversationStore
 from app.core.cuts import Cut
 from app.core.paths import Paths
+from app.core.records import MessageRole
 from app.core.settings import Settings, save_settings
 from assets import sample_pdf
 from engine.kv.log import KvLog
@@ -150,23 +151,26 @@ def test_a_removed_document_comes_back_with_its_file(pagekeep) -> None:
     assert len(pagekeep("index", "ls", "--json").json["documents"]) == 1
 
 
+SPOKEN: tuple[tuple[MessageRole, str], ...] = (("user", "one"), ("assistant", "1"), ("user", "two"))
+
+
 def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
     with store_of(pagekeep) as store:
         talk = store.create("X").id
-        asked = [store.append(talk, "user", text, Tokens.prompt(range(5))) for text in ("one", "two")]
+        asked = [store.append(talk, role, text, Tokens.prompt(range(5))) for role, text in SPOKEN]
     assert "Nothing was removed or edited" in pagekeep("chat", "undo", "X", "--json").error["why"]
-    done = pagekeep("chat", "trim", "X", "--at", 1)
+    done = pagekeep("chat", "trim", "X", "--at", 2)
     assert "Back again: pagekeep chat undo 'X'" in done.out
     assert re.search(r"leave the context \([\d,]+\.\d ms\)", done.out), "what it took is told apart"
     with store_of(pagekeep) as store:
-        assert [m.id for m in store.messages(talk)] == [asked[0].id]
-        three = store.append(talk, "user", "three", Tokens.prompt(range(5)))
+        assert [m.id for m in store.messages(talk)] == [message.id for message in asked[:2]]
+        three, four = (store.append(talk, role, "more", Tokens.prompt(range(5))) for role, _ in SPOKEN[:2])
     assert "pagekeep chat redo 'X'" in pagekeep("chat", "undo", "X").out
     with store_of(pagekeep) as store:
         assert [m.id for m in store.messages(talk)] == [message.id for message in asked]
     assert pagekeep("chat", "redo", "X", "--json").json["set_aside"] == 1
     with store_of(pagekeep) as store:
-        assert [m.id for m in store.messages(talk)] == [asked[0].id, three.id]
+        assert [m.id for m in store.messages(talk)] == [m.id for m in (*asked[:2], three, four)]
     assert "nothing to redo" in pagekeep("chat", "redo", "X", "--json").error["what"]
     with store_of(pagekeep) as store:
         store.cuts.apply(talk, Cut(asked[0].id, three.id), 16)
@@ -174,7 +178,7 @@ def test_undo_says_why_nothing_comes_back(pagekeep) -> None:
     assert ["put aside" in out for out in done] == [False, False], "a removal puts nothing aside"
     assert "pagekeep chat redo 'X'" in done[0]
     with store_of(pagekeep) as store:
-        assert [m.in_context for m in store.messages(talk)] == [False, True]
+        assert [m.in_context for m in store.messages(talk)] == [False, False, True, True]
 
 
 def test_wide_numbers_of_a_plan_stay_apart(pagekeep) -> None:
