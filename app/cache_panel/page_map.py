@@ -146,4 +146,7 @@ class MapArea(QScrollArea):
         self._fit()
 
     def _fit(self) -> None:
-        self.setFixedHeight(max(CELL + GAP, min(MOST_HEIGHT, self.map.heightForWidth(self.viewport().width()))))
+        tall = self.map.heightForWidth(self.viewport().width())
+        policy = Qt.ScrollBarPolicy
+        self.setVerticalScrollBarPolicy(policy.ScrollBarAsNeeded if tall > MOST_HEIGHT else policy.ScrollBarAlwaysOff)
+        self.setFixedHeight(max(CELL + GAP, min(MOST_HEIGHT, tall)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag.sizes import size_text
+from rag.sizes import plural, size_text
 
 if TYPE_CHECKING:
     from rag import IngestProgress
@@ -21,7 +21,7 @@ _UNITS = {"recognise": "page", "text": "page", "vectors": "passage"}
 
 
 def import_words(progress: IngestProgress | None) -> str:
-    """`reading text: page 312 of 1,158`; None: nothing is known yet."""
+    """`reading text: 312 of 1,158 pages`, cut at its end where there is little room; None: nothing is known yet."""
     if progress is None:
         return "waiting"
     phase, done, total = _PHASES[progress.phase], progress.done, progress.total
@@ -31,4 +31,4 @@ def import_words(progress: IngestProgress | None) -> str:
         return f"{phase}: {size_text(done)} of {size_text(total)}"
     if progress.phase == "words":
         return f"{phase}: {min(1.0, done / total):.0%}"
-    return f"{phase}: {_UNITS[progress.phase]} {done:,} of {total:,}"
+    return f"{phase}: {done:,} of {plural(total, _UNITS[progress.phase])}"

@@ -69,7 +69,7 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("First difference", difference_words(report)),
         ("Restore", duration(times.restore / 1000) if times.restore >= SHOWN_FROM_MS else ""),
         ("Reading avoided", duration(report.saved_ms / 1000) if report.saved_ms > 0 else ""),
-        ("Reused of header and documents", count(tokens.reused.of_which_shared) if tokens.reused.total else ""),
+        ("Documents reused", count(tokens.reused.of_which_shared) if tokens.reused.total else ""),
         ("Read from disk", size_text(report.bytes_read) if report.bytes_read else ""),
         ("Written to disk", size_text(report.bytes_written) if report.bytes_written else ""),
         ("Documents", _pages(report)),

@@ -14,10 +14,10 @@ from rag.types import IngestPhase, IngestProgress
     ("phase", "done", "total", "words"),
     [
         ("copy", 894_395, 17_017_230, "copying: 894 kB of 17.0 MB"),
-        ("text", 312, 1158, "reading text: page 312 of 1,158"),
-        ("recognise", 2, 40, "reading scans: page 2 of 40"),
+        ("text", 312, 1158, "reading text: 312 of 1,158 pages"),
+        ("recognise", 2, 40, "reading scans: 2 of 40 pages"),
         ("words", 50, 200, "indexing words: 25%"),
-        ("vectors", 64, 640, "indexing meaning: passage 64 of 640"),
+        ("vectors", 64, 640, "indexing meaning: 64 of 640 passages"),
         ("text", 0, 0, "reading text"),
         ("done", 9, 9, "finishing"),
     ],
