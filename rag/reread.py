@@ -15,7 +15,7 @@ from rag.index import records, stems
 from rag.ingest import Job, Shelf, as_recognised, cut
 from rag.languages import Stemmer
 from rag.pdf.client import ExtractedPage, Extraction
-from rag.pdf.columns import RIGHT_TO_LEFT
+from rag.sentences import RIGHT_TO_LEFT
 from rag.types import Document, DocumentId
 
 READ_BEFORE = (

@@ -14,6 +14,7 @@ MARKS = (
     "\u06e7\u06e8\u06ea-\u06ed"
 )
 MARK = re.compile(f"[{MARKS}]")
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufefc]")  # Hebrew, Arabic and their kin
 _LETTERS = rf"[^\W{CJK}]+(?:[{MARKS}]+[^\W{CJK}]*)*"
 WORD = re.compile(rf"[{CJK}]|{_LETTERS}(?:['’]{_LETTERS})*")
 ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)  # the same in ASCII, twice as fast

@@ -7,7 +7,6 @@ divide the page into bands, and in a band the columns are read one after the oth
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from itertools import pairwise
 from statistics import median
 
 from rag.pdf.characters import Box, Characters
+from rag.sentences import RIGHT_TO_LEFT
 
 LEAPS = 6  # on a page, before it is looked at more closely
 WIDE = 1.0  # gap that parts two pieces of a row, in heights of a line's letters
@@ -26,7 +26,6 @@ COLUMN_LINES = 4
 EQUAL = 0.6  # the narrowest column's width in the widest's; cells of a table differ more
 FULL = 0.8  # of the column's width: half of the lines of running text are as long, few cells of a table are
 COLUMN_WIDTH = 7.5  # in heights of letters, about 15 letters; columns of figures are narrower
-RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufefc]")
 
 
 @dataclass(frozen=True)

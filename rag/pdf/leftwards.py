@@ -14,7 +14,8 @@ from itertools import pairwise
 from statistics import median
 
 from rag.pdf.characters import Box, Characters
-from rag.pdf.columns import RIGHT_TO_LEFT, right_to_left
+from rag.pdf.columns import right_to_left
+from rag.sentences import RIGHT_TO_LEFT
 
 LINE = re.compile(r"[^\r\n]+")
 ARABIC = re.compile("[\u0600-\u08ff\ufb50-\ufdff\ufe70-\ufefc]")
