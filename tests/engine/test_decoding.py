@@ -1,5 +1,8 @@
 """Runs of several steps within one native call: answers, KV and what is told are those of single steps, and whoever
-asks for the engine waits for no more than the step in progress."""
+asks for the engine waits for no more than the step in progress.
+
+Over 300 lines: every kind of answer goes through one comparison of single steps with runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A conversation that outgrows its context: priced before it is sent, and each way out with the real engine."""
+"""A conversation that outgrows its context: priced before it is sent, and each way out with the real engine.
+
+Over 300 lines: every way goes from one full conversation, which takes seconds to fill.
+"""
 
 from __future__ import annotations
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 import time
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, QRect
-from PySide6.QtGui import QColor
+from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.cache_panel.account import account_lines, memory_parts
 from app.cache_panel.numbers import dropped_words, headline, values
 from app.cache_panel.numbers import token_parts as state_parts
-from app.cache_panel.page_map import COLORS, MapArea
 from app.cache_panel.panel import CachePanel
 from app.chat.words import report_line
 from app.core.explain import explain_lines, place_words, reason_key, reason_words, reuse_words
@@ -29,12 +25,10 @@ from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, to
 from app.timing_panel.panel import TimingPanel, TurnCard
 from app.widgets.bars import segments
 from app.widgets.flow import FlowLayout
-from app.widgets.theme import load_colors
 from engine.messages import (
     ComputedRange,
     ConversationId,
     EngineStats,
-    PageBits,
     ReusedTokens,
     StateReport,
     Tokens,
@@ -232,42 +226,6 @@ def test_operations_are_told_apart_from_the_prefill_they_cause() -> None:
     drafted = replace(report, tokens=replace(tokens, drafted=62, accepted=48))
     assert dict(lines(drafted))["Drafted ahead"] == "62 tokens from earlier text, 48 right"
     assert TurnReport.from_json(drafted.to_json()) == drafted
-
-
-def mapped(pages: list[int], size: int = 64) -> StateReport:
-    return replace(STATE, pages=bytes(pages), page_tokens=size, tokens=len(pages) * size - 10)
-
-
-def test_the_page_map_tells_every_page_and_paints_only_what_is_seen(qtbot: QtBot, services: Services) -> None:
-    area = MapArea(services.theme)
-    qtbot.addWidget(area)
-    area.resize(300, 200)
-    area.show()
-    both, disk = PageBits.MEMORY | PageBits.DISK, PageBits.DISK
-    shared, moved, tail = both | PageBits.SHARED, both | PageBits.SHIFTED, both | PageBits.TAIL
-    area.show_pages(mapped([shared, shared, shared, both, disk, PageBits.MOVES, 0, tail]))
-    assert "1 approximate, 1 must be read" in area.map.accessibleName()
-    assert area.map.words_at(QPoint(5 * 14 + 5, 5)).startswith("Tokens 320–383: kept; moves up to here with the next")
-    area.show_pages(mapped([shared, shared, shared, both, disk, moved, 0, tail]))
-    words = [area.map.words_at(QPoint(n * 14 + 5, 5)) for n in range(8)]
-    assert words[0] == "Tokens 0–63: shared, in memory and on disk"
-    assert words[4] == "Tokens 256–319: own, on disk"
-    assert words[5].startswith("Tokens 320–383: approximate (moved up")
-    assert words[6] == "Tokens 384–447: must be read"
-    assert words[7] == "Tokens 448–501: the unfinished end, in memory and on disk"
-    assert area.map.words_at(QPoint(5, 100)) == ""
-    painted: list[int] = []
-    area.map._paint_cell = lambda painter, cell, bits: painted.append(cell.y())
-    area.show_pages(mapped([both] * 5000))
-    area.grab()
-    assert 0 < len(set(painted)) < 30, "rows that are scrolled away cost nothing"
-
-
-@pytest.mark.parametrize("name", ["light", "dark"])
-def test_the_colours_of_the_page_map_can_be_told_apart_and_none_is_that_of_the_disk(name: str) -> None:
-    colors = load_colors(name)
-    rgb = [QColor(colors[color]).getRgb()[:3] for color in (*COLORS.values(), "bar_decode")]
-    assert min(math.dist(one, other) for one, other in itertools.combinations(rgb, 2)) > 40
 
 
 def test_the_account_of_memory_and_the_checks() -> None:

@@ -1,4 +1,7 @@
-"""The whole window without a model: start, first offer, preferences, restore, accessibility, the way out."""
+"""The whole window without a model: start, first offer, preferences, restore, accessibility, the way out.
+
+Over 300 lines: all that needs the whole window and no model shares one driver.
+"""
 
 from __future__ import annotations
 
