@@ -237,17 +237,24 @@ class Writer:
             self._index.publish(batch.records, ends, batch.heads.values(), batch.bytes)
         except Exception as error:  # as in _guarded: somebody waits for each of these jobs
             if self.is_removed:
-                self._open = batch
-                self._met_removal()
+                self._append_again(batch)
                 return
             self._refuse(batch.jobs, error)
             if not isinstance(error, sqlite3.Error):
                 self._retire()
         else:
+            if self.is_removed:
+                self._append_again(batch)
+                return
             self.refusals.why = ""
             self.refusals.saved(batch.heads)
             self.refusals.note_rest(self._index)
             self._settle(batch.jobs, True)
+
+    def _append_again(self, batch: Unpublished) -> None:
+        """What was being published when the folder was removed."""
+        self._open = batch
+        self._met_removal()
 
     def _settle(self, jobs: list[Job], durable: bool) -> None:
         for job in jobs:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from engine.store.index import Index
 from engine.store.recovery import repair
+from engine.store.segment import SegmentWriter
 from tests.engine.kv.small import PAGE, append, check_rows
 from tests.engine.store.opened import Opened, restore, tokens_of
 
@@ -24,7 +28,8 @@ def remove(store: Path, what: str) -> None:
         for path in (store / "segments").iterdir():
             path.unlink()
     else:
-        shutil.rmtree(store / "segments" if what == "segments" else store)
+        removed = store / "segments" if what == "segments" else store
+        shutil.rmtree(removed.rename(store.with_name("removed")))  # at once: what is made anew meanwhile stays
 
 
 @pytest.mark.parametrize("saved", [True, False])
@@ -101,14 +106,23 @@ def test_saving_comes_back_where_files_were_removed(tmp_path: Path, what: str, b
         comes_back(store)
 
 
-def test_what_was_not_published_yet_is_appended_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", [SegmentWriter.append, SegmentWriter.sync, Index.publish])
+def test_what_was_being_written_when_the_folder_went_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: Callable[..., object]
+) -> None:
     store = tmp_path / "kv"
+    owner = Index if method is Index.publish else SegmentWriter
+
+    def removed_after(*given: object, **named: object) -> object:
+        done = method(*given, **named)
+        if next(calls) == (4 if method is SegmentWriter.append else 0):
+            remove(store, "all")
+        return done
+
+    calls = itertools.count()
     with Opened(store) as opened:
-        sequence = opened.cache.sequence(opened.cache.match(BEGUN + MORE))
-        append(sequence, BEGUN + MORE)
-        opened.cache.save("c", sequence)
-        shutil.rmtree(store)
-        assert opened.cache.flush(30)
+        monkeypatch.setattr(owner, method.__name__, removed_after)
+        opened.converse("c", BEGUN + MORE).release()
     comes_back(store)
 
 
