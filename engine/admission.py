@@ -141,7 +141,7 @@ class Admission:
         sequence was cut there: what was computed on it does not count, and the rest is computed again."""
         restore, match = turn.restore, turn.match
         whole = restore is None or self._confirm(turn)
-        kept = self._cache.losses.sound(turn.kv)
+        kept = self._cache.losses.sound(turn.kv, at_once=not turn.generated)
         if whole and kept:
             if not turn.logged:
                 self._log_settled(turn)
@@ -153,7 +153,7 @@ class Admission:
             failed = restore.failed if restore and not whole else "damaged"
             self._account(turn, match, failed, left)
             if whole or not self._begin_again(turn, failed):
-                self._both_ways.read_beyond(turn, failed if restore else "")
+                self._both_ways.read_beyond(turn, failed)
         self._log_settled(turn)
         return False
 

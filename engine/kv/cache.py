@@ -22,7 +22,7 @@ from engine.kv.log import KvLog
 from engine.kv.losses import Losses
 from engine.kv.match import Matcher
 from engine.kv.notices import Notice
-from engine.kv.pool import PageBuffer, PagePool
+from engine.kv.pool import MappedPage, PageBuffer, PagePool
 from engine.kv.prefix import PrefixMatch, leading_nodes, resident
 from engine.kv.remapping import WORTH_BYTES, Remapping
 from engine.kv.removal import remove_range
@@ -268,9 +268,10 @@ class KvCache:
         """Buffers for `pages` pages, evicting what nobody uses. KvMemoryFull: not possible; nothing was taken."""
         return self.place([None] * pages)
 
-    def place(self, mapped: list[npt.NDArray[np.uint8] | None]) -> list[PageBuffer]:
-        """The same; a payload that lies in a mapped file is used where it is, and counts like any other."""
+    def place(self, mapped: Iterable[MappedPage | None]) -> list[PageBuffer]:
+        """The same; what lies in a mapped file is used where it is, and counts like any other."""
         self.poll()
+        mapped = list(mapped)
         pages = len(mapped)
         if self.pool.room < pages:
             self._remapping.cancel()
@@ -279,7 +280,7 @@ class KvCache:
             self.tree.make_room(pages)
         if self.pool.room < pages:
             self.pool.refuse(pages)
-        return [self.pool.allocate() if view is None else self.pool.adopt(view) for view in mapped]
+        return [self.pool.allocate() if page is None else self.pool.adopt(page) for page in mapped]
 
     def abandon(self, restore: Restore) -> None:
         """A cancelled restore whose buffers are freed once its I/O has ended."""
@@ -295,4 +296,4 @@ class KvCache:
             self._abandoned.remove(restore)
 
     def _refresh(self) -> bool:
-        return self.disk is not None and self.disk.refresh()
+        return self.losses.look_again()

@@ -203,6 +203,12 @@ class DiskTier(Protocol):
     def refresh(self) -> bool:
         """Takes over what other processes wrote since; whether there was something."""
 
+    def taken_out(self) -> list[Key]:
+        """Keys whose records anybody removed since the last call, as far as `refresh` knows."""
+
+    def intact(self, record: npt.NDArray[np.uint8]) -> bool:
+        """Whether a mapped record still is what its header says."""
+
     def find(self, key: Key) -> DiskRecord | None: ...
     def parent(self, key: Key) -> Key | None:
         """The key before a record's, None if it is not on disk."""

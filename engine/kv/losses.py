@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
 
 from engine.kv.disk import DiskTier
 from engine.kv.notices import Notice, Stretch
@@ -11,6 +16,7 @@ from engine.kv.sequence import Sequence
 from engine.kv.tree import Node, PageTree
 from kernels.guarded import lost_count
 
+_LOOK_SECONDS = 0.5  # as often a running turn learns what others found damaged
 LOST = ("damaged", "removed")  # what a read says of a record that is not to be had any more
 _NOTICE = Notice(
     "A part of a saved conversation was lost while it was in use.",
@@ -26,6 +32,8 @@ class Losses:
         self._tree = tree
         self._disk = disk
         self._seen = lost_count()
+        self._looked = 0.0
+        self._met_damage = False
         self._notices: list[Notice] = []
         self._met: dict[str, set[Stretch]] = {}
 
@@ -54,23 +62,42 @@ class Losses:
         if rest := lost.difference(*self._met.values()):
             yield notice.told(rest)
 
-    def distrust(self, page: Node) -> None:
-        """The page and all after it count as absent from now on, on disk too; who holds them is not touched."""
+    def distrust(self, page: Node, sound: Callable[[Node], bool] = lambda node: False) -> None:
+        """The page and all after it count as absent from now on, on disk too but for what is `sound` there; a sequence
+        that holds them ends before them at its next step."""
         below = [node for node in self._tree if page in node.path()]
         for node in sorted(below, key=lambda node: -node.stop):
-            if self._disk:
+            if self._disk and not sound(node):
                 self._disk.discard(node.key)
             node.buffer.spoiled = True
             self._tree.detach(node, "damaged")
+        self._met_damage = True
 
-    def sound(self, sequence: Sequence) -> bool:
+    def look_again(self) -> bool:
+        """Takes over what other processes did to the store; whether that was anything. A page that is used straight
+        from a file whose record somebody took out, maybe for damage, is checked once more."""
+        found = self._disk is not None and self._disk.refresh()
+        for key in self._disk.taken_out() if self._disk else ():
+            page = self._tree.get(key)
+            if page is not None and page.buffer.record is not None and not self._is_intact(page.buffer.record):
+                self._notices.append(_NOTICE)
+                self.distrust(page, partial(_older, page.buffer.mapped_at))
+        return found
+
+    def _is_intact(self, record: npt.NDArray[np.uint8]) -> bool:
+        return self._disk is None or self._disk.intact(record)
+
+    def sound(self, sequence: Sequence, at_once: bool = False) -> bool:
         """Whether all memory that a step of the sequence read is what it was. False: the sequence ends before what was
-        lost now, which counts as absent."""
+        lost now, which counts as absent. `at_once`: also as others have found by now, and not within half a second."""
+        if at_once or time.monotonic() - self._looked > _LOOK_SECONDS:
+            self.look_again()
+            self._looked = time.monotonic()
         count = lost_count()
         if count != self._seen:
             self._seen = count
             self._distrust_lost()
-        return not count or not sequence.cut_lost()
+        return not (count or self._met_damage) or not sequence.cut_lost()
 
     def _distrust_lost(self) -> None:
         lost = sorted((node for node in self._tree if node.buffer.lost), key=lambda node: node.start)
@@ -78,3 +105,8 @@ class Losses:
             if node.resident:
                 self.distrust(node)
         self._notices += [_NOTICE] if lost else []
+
+
+def _older(moment: float, page: Node) -> bool:
+    """It was computed before that moment, or read from disk: what was found wrong then is not in it."""
+    return page.restored or page.made < moment

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import threading
+import time
 from collections import deque
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,13 @@ def page_stride(payload_bytes: int) -> int:
     return -(-payload_bytes // ALIGNMENT) * ALIGNMENT
 
 
+class MappedPage(NamedTuple):
+    """A record in a mapped file (uint8 [record bytes]) and where in it the page's payload begins."""
+
+    record: npt.NDArray[np.uint8]
+    payload: int
+
+
 class PageBuffer:
     """Memory for one page's payload.
 
@@ -39,18 +47,23 @@ class PageBuffer:
         address: absolute address, 4096-byte aligned; view: uint8 [payload bytes].
         refs: how many holders (page, sequences, kept tails, writes in progress) there are.
         filled: rows that some holder relies on; sealed: no row may change any more.
-        writer: the holder that may append rows at `filled`; slab: None where the memory is a mapped file's.
+        writer: the holder that may append rows at `filled`; slab: None where the memory is a mapped file's, which has
+            the whole `record` there (uint8 [record bytes]) since `mapped_at` (time.monotonic).
         spoiled: it was found wrong, or rows were copied from what was, or from memory that was lost; shed: bytes that
             were given back to the system.
     """
 
-    __slots__ = ("address", "filled", "refs", "sealed", "shed", "slab", "spoiled", "view", "writer")
+    __slots__ = (
+        "address", "filled", "mapped_at", "record", "refs", "sealed", "shed", "slab", "spoiled", "view", "writer",
+    )  # fmt: skip
 
     def __init__(self, slab: Slab | None, view: npt.NDArray[np.uint8]) -> None:
         self.slab = slab
         self.view = view
         self.address: int = view.__array_interface__["data"][0]
         self.shed = 0
+        self.record: npt.NDArray[np.uint8] | None = None
+        self.mapped_at = 0.0
         self.reset()
 
     def reset(self) -> None:
@@ -140,12 +153,12 @@ class PagePool:
         self.used_bytes += self.stride
         return buffer
 
-    def adopt(self, view: npt.NDArray[np.uint8]) -> PageBuffer:
+    def adopt(self, mapped: MappedPage) -> PageBuffer:
         """A buffer with one holder over a payload in a mapped file. KvMemoryFull: the budget is used up."""
         if not self.room:
             self.refuse()
-        buffer = PageBuffer(None, view[: self.payload_bytes])
-        buffer.refs = 1
+        buffer = PageBuffer(None, mapped.record[mapped.payload :][: self.payload_bytes])
+        buffer.record, buffer.mapped_at, buffer.refs = mapped.record, time.monotonic(), 1
         buffer.sealed = True
         self.used_bytes += self.stride
         self.mapped_bytes += self.stride

@@ -5,12 +5,9 @@ In idle time they move to a mapping of their segment, checked like any restore, 
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from engine.kv.disk import DiskRecord, DiskTier, ReadRequest, ReadTicket
 from engine.kv.layout import PageLayout
-from engine.kv.pool import PagePool
+from engine.kv.pool import MappedPage, PagePool
 from engine.kv.tree import Node, PageTree
 
 WORTH_BYTES = 16 << 20  # fewer are left for later: every mapping costs the system something
@@ -27,7 +24,7 @@ class Remapping:
         self._tree = tree
         self._pool = pool
         self._disk = disk if len(layout.groups) == 1 else None
-        self._moving: list[tuple[Node, npt.NDArray[np.uint8]]] = []  # with its payload in the file
+        self._moving: list[tuple[Node, MappedPage]] = []
         self._ticket: ReadTicket | None = None
 
     def step(self, worth_bytes: int = WORTH_BYTES) -> int:
@@ -58,7 +55,7 @@ class Remapping:
             if view is not None:
                 payload = view[record.place.payload :][: self._pool.payload_bytes]
                 node.refs += 1
-                self._moving.append((node, payload))
+                self._moving.append((node, MappedPage(view, record.place.payload)))
                 requests.append(ReadRequest(record, node.ids, node.roles, payload, view))
         self._ticket = self._disk.read(requests) if requests else None
 
@@ -71,14 +68,14 @@ class Remapping:
 
     def _take(self, ticket: ReadTicket) -> int:
         moved = 0
-        for number, (node, payload) in enumerate(self._moving):
+        for number, (node, mapped) in enumerate(self._moving):
             node.refs -= 1
             why = ticket.outcome(number)
             if why:
                 node.saved = node.saved and why == "cancelled"  # it is not the page: the next save writes it again
             elif self._may_move(node):
                 self._pool.release(node.buffer)
-                node.buffer = self._pool.adopt(payload)
+                node.buffer = self._pool.adopt(mapped)
                 node.buffer.filled = len(node.ids)
                 moved += self._pool.stride
         self._pool.moves += bool(moved)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from engine.kv.disk import DiskRecord, ReadRequest, ReadTicket
 from engine.kv.keys import Ids, Roles
 from engine.kv.losses import LOST
+from engine.kv.pool import MappedPage
 from engine.kv.prefix import PartialSource, PrefixMatch, Source, leading_nodes, resident
 from engine.kv.sequence import Sequence
 from engine.kv.tree import Node
@@ -47,8 +48,7 @@ class Restore:
         self._hold([node for node, _ in match.unfinished])
         try:
             self._mapped = dict(zip(map(id, on_disk), cache.map(on_disk), strict=True))
-            views = [_payload(record, self._mapped[id(record)]) for record in on_disk]
-            self._buffers = dict(enumerate(cache.place(views)))
+            self._buffers = dict(enumerate(cache.place(_page(r, self._mapped[id(r)]) for r in on_disk)))
         except Exception:
             self._unhold()
             raise
@@ -289,6 +289,5 @@ class Restore:
         self._held = []
 
 
-def _payload(record: DiskRecord, mapped: npt.NDArray[np.uint8] | None) -> npt.NDArray[np.uint8] | None:
-    """The page's payload inside its mapped record."""
-    return None if mapped is None else mapped[record.place.payload :]
+def _page(record: DiskRecord, mapped: npt.NDArray[np.uint8] | None) -> MappedPage | None:
+    return None if mapped is None else MappedPage(mapped, record.place.payload)

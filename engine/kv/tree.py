@@ -29,7 +29,7 @@ class Node:
         start: position of the first token.
         refs: holders: child nodes, sequences that end here, writes in progress; an evictable node has none.
         saved: it is on disk; writing: layer groups that are queued for it; restored: it came from there.
-        resident: still in the tree; last_used: on the monotonic clock, in seconds; uses: how often.
+        resident: still in the tree; made, last_used: on the monotonic clock, in seconds; uses: how often.
         salts: removed ids in its key, see shift.py; approximate: it was moved, or follows what was.
         hidden: for a tail, the final hidden vector of its last token, float32 [channels].
         whole: sliding-window layers are there too; what else lies in their part of the buffer is never attended to.
@@ -50,6 +50,7 @@ class Node:
     saved: bool = False
     writing: frozenset[int] = frozenset()
     resident: bool = True
+    made: float = field(default_factory=time.monotonic)
     last_used: float = 0.0
     uses: int = 0
     restored: bool = False

@@ -54,6 +54,7 @@ class Index:
         self._records: dict[bytes, DiskRecord] = {}  # those that were asked for
         self._heads: dict[str, Head] = {}
         self._hidden: dict[bytes, Gone] = {}  # until they come back
+        self._taken_out: list[Key] = []
         self._version, self._last, self._removed = -1, 0, 0
         self._name, self._types, self.model_words = name, kv_types_in(layout), model_words(name, layout)
         with transaction(self._writer) as db:
@@ -148,11 +149,13 @@ class Index:
         query = "SELECT coalesce(max(seq), 0), coalesce(min(seq), 1) FROM removed"
         self._removed, first = self._reader.execute(query).fetchone()
         if first > known + 1:
+            self._taken_out += map(Key, self._parents)
             self._parents, self._records, self._last = {}, {}, 0
             return
         query = "SELECT key FROM removed WHERE model = ? AND seq > ?"
         for (key,) in self._reader.execute(query, (self.model, known)):
             self._drop(key)
+            self._taken_out.append(Key(key))
 
     def _load(self) -> None:
         query = "SELECT key, parent FROM records WHERE model = ?" + (" AND seq > ?" if self._last else "")
@@ -164,6 +167,12 @@ class Index:
         self._last = self._reader.execute("SELECT coalesce(max(seq), 0) FROM records").fetchone()[0]
         heads = self._reader.execute(f"SELECT {HEAD_COLUMNS} FROM heads WHERE model = ?", (self.model,))
         self._heads = {row[0]: read_head(row) for row in heads}
+
+    def taken_out(self) -> list[Key]:
+        """See engine.kv.disk.DiskTier."""
+        with self._lock:
+            found, self._taken_out = self._taken_out, []
+        return found
 
     def _drop(self, key: bytes) -> None:
         self._parents.pop(key, None)

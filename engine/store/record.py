@@ -182,6 +182,12 @@ def pieces_of(stops: tuple[int, ...]) -> npt.NDArray[np.int64]:
     return np.stack([starts[: len(ends)], ends], axis=1)
 
 
+def intact_record(record: npt.NDArray[np.uint8]) -> bool:
+    """Whether a whole record (uint8 [record bytes]) has the checksums of its header, and that its own."""
+    header = decode(record[:MAX_HEADER].tobytes())
+    return header is not None and intact(header, record[header.payload_offset :][: header.payload_bytes])
+
+
 def intact(header: RecordHeader, payload: npt.NDArray[np.uint8]) -> bool:
     """Whether `payload` (uint8 [payload bytes]) has the header's checksums, layer by layer."""
     if header.payload_bytes != len(payload):

@@ -19,7 +19,6 @@ from engine.kv.disk import DiskRecord, Gone, Handed, Head, ReadRequest, StateRec
 from engine.kv.keys import Ids, Key, Roles
 from engine.kv.layout import PageLayout
 from engine.kv.log import KvLog, LogLevel
-from engine.kv.notices import Notice
 from engine.kv.value import Costs
 from engine.store.budget import DiskStat, segment_bytes
 from engine.store.claims import ClaimFile
@@ -32,7 +31,7 @@ from engine.store.opening import REMOVED, SEGMENTS_NAME, Place
 from engine.store.packing import Packer
 from engine.store.pins import Pin, bring_back_pins, pins_in
 from engine.store.reader import ReadBatch, Reader
-from engine.store.record import BLOCK, SHIFTED
+from engine.store.record import BLOCK, SHIFTED, intact_record
 from engine.store.recovery import is_damage, mark_damaged
 from engine.store.refusals import OverBudget, refusal
 from engine.store.room import Room
@@ -51,6 +50,8 @@ class KvStore:
 
     Attributes: folder; recovered: what opening found.
     """
+
+    intact = staticmethod(intact_record)
 
     def __init__(
         self, folder: Path, layout: PageLayout, fingerprint: bytes, budget: int = 20 << 30, name: str = "",
@@ -72,6 +73,7 @@ class KvStore:
         self._claims = ClaimFile(self.folder)
         self.claim, self.unclaim = self._claims.claim, self._claims.release
         self._writer = Writer(self.folder / SEGMENTS_NAME, self._index, self._packer, self._make_room, self._met)
+        self.notices, self.pending_bytes = self._writer.notices, self._writer.pending_bytes
         self._ways = Ways.load(self.folder / FILE)
         self._reader = Reader(self._segments, self._packer, self._find_again, self._quarantine, self._saw)
         self._writer.notify(*self.recovered.notices())
@@ -112,6 +114,9 @@ class KvStore:
             self._writer.flush(_AGAIN_SECONDS)
         return self._safely(self._index.refresh, False) or lost
 
+    def taken_out(self) -> list[Key]:
+        return self._index.taken_out()
+
     def find(self, key: Key) -> DiskRecord | None:
         try:  # as in _safely, which takes four times as long: a long prefix asks a thousand times
             return self._index.find(key)
@@ -151,9 +156,6 @@ class KvStore:
 
     def heads(self) -> dict[str, Head]:
         return self._index.heads()
-
-    def notices(self) -> list[Notice]:
-        return self._writer.notices()
 
     # --- writing ---
 
@@ -216,9 +218,6 @@ class KvStore:
     def retry(self) -> None:
         """Tries to write again at once after the disk was full; otherwise that happens after a while."""
         self._writer.refusals.end()
-
-    def pending_bytes(self) -> int:
-        return self._writer.pending_bytes()
 
     # --- reading ---
 

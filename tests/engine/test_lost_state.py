@@ -7,9 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from engine.messages import EngineNotice, Sampling, TokenDelta, Tokens, TurnFinished, TurnRestored
+from engine.messages import (
+    ComputedRange,
+    ConversationId,
+    EngineNotice,
+    Sampling,
+    SaveState,
+    TokenDelta,
+    Tokens,
+    TurnFinished,
+    TurnRestored,
+)
 from engine.store.mapping import can_map
 from engine.store.segment import Found, scan
+from engine.store.tools import StoreTools
 from tests.engine.engine_driver import Driver
 from tests.engine.store.test_damage import flip
 from tests.engine.test_service import model, prompt  # noqa: F401  (a fixture)
@@ -87,3 +98,55 @@ def test_a_folder_removed_during_an_answer_costs_nothing_but_the_copy(model: Pat
     with Driver(model, tmp_path / "kv") as driver:
         tokens += third.generated + prompt(5, 5)
         assert driver.run("4", "c", tokens, history=len(tokens) - 6).reused.disk >= len(tokens) - 7
+
+
+def found_by_another(folder: Path, page: int) -> None:
+    """Flips a byte of a page, and has the command line find it."""
+    path, record = pages(folder)[page]
+    flip(path, record.offset + record.header.payload_offset + 5)
+    with StoreTools(folder) as tools:
+        assert len(tools.verify(drop_damaged=True).damaged) == 1
+
+
+def verified(folder: Path) -> bool:
+    with StoreTools(folder) as tools:
+        return not tools.verify().damaged
+
+
+@pytest.mark.skipif(not can_map(), reason="pages are read into memory here")
+def test_damage_under_a_page_in_use_that_another_process_finds_is_neither_used_nor_saved(
+    model: Path, tmp_path: Path,  # noqa: F811
+) -> None:  # fmt: skip
+    tokens, twin = kept(model, tmp_path / "kv", LONG)
+    with Driver(model, tmp_path / "kv") as driver:
+        driver.run("1", "c", tokens, Sampling(temperature=0.0, max_tokens=1))
+        driver.client.send(SaveState(ConversationId("c")))
+        driver.state("c", tokens)
+        found_by_another(tmp_path / "kv", 3)
+        answered = driver.run("2", "c", tokens, LONG, history=len(tokens))
+        size = driver.loaded.page_tokens  # type: ignore[union-attr]
+        assert answered.generated == twin.generated
+        assert answered.computed[0] == ComputedRange(size, "damaged", answered.computed[0].at), "what is behind stays"
+        assert driver.wait(lambda event: isinstance(event, EngineNotice))
+    assert verified(tmp_path / "kv")
+    with Driver(model, tmp_path / "kv") as driver:
+        assert driver.run("3", "c", tokens, LONG).generated == twin.generated
+
+
+@pytest.mark.skipif(not can_map(), reason="pages are read into memory here")
+def test_an_answer_that_runs_takes_such_pages_anew(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+) -> None:  # fmt: skip
+    monkeypatch.setattr("engine.kv.losses._LOOK_SECONDS", 0.0)
+    tokens, _ = kept(model, tmp_path / "kv", LONG)
+    with Driver(model, tmp_path / "kv") as driver:
+        driver.submit("2", "c", tokens, Sampling(temperature=0.0, max_tokens=2000), history=len(tokens))
+        driver.wait_tokens("2", 3)
+        found_by_another(tmp_path / "kv", 3)
+        answered = driver.result("2")
+        assert 0 < answered.reused.total < len(tokens), "what was damaged does not count"
+        fresh = tokens + answered.generated + prompt(3, 4)
+        again = driver.run("3", "c", fresh, LONG)
+    assert verified(tmp_path / "kv")
+    with Driver(model, tmp_path / "cold") as driver:
+        assert driver.run("3", "c", fresh, LONG).generated == again.generated
