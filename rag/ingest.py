@@ -124,7 +124,12 @@ def _open(shelf: Shelf, job: Job, part: Path, plain: Path) -> tuple[Contents, st
         return repaired
     if contents.pages == 0:
         raise inspect.refused(part, job.path.name, "zero_pages", "", False)
-    return contents, f"{FOUND_ANEW} {plural(contents.pages, 'page')} found." if inspect.lost_table(part) else ""
+    return contents, file_note(part, contents.pages)
+
+
+def file_note(path: Path, pages: int) -> str:
+    """What is wrong with a file that could be opened as it is; "" when nothing is."""
+    return f"{FOUND_ANEW} {plural(pages, 'page')} found." if inspect.lost_table(path) else ""
 
 
 def _contents(shelf: Shelf, job: Job, path: Path, password: str | None) -> Contents:
@@ -169,7 +174,7 @@ def read_text(shelf: Shelf, job: Job, document: Document) -> None:
     with Extraction(document.path, None, job.cancelled, limits=shelf.limits) as extraction:
         pages = extraction.pages(missing)
         done = document.pages - len(missing)
-        while batch := list(islice(_watched(pages, job, document, done), PAGES_A_TRANSACTION)):
+        while batch := list(islice(watched(pages, job, document, done), PAGES_A_TRANSACTION)):
             with shelf.db.transaction():
                 for page in batch:
                     read = as_recognised(page) if page.page_index in known else page
@@ -191,7 +196,8 @@ def as_recognised(page: ExtractedPage) -> ExtractedPage:
     return replace(page, kind="empty", reason="No text was recognised on the picture.")
 
 
-def _watched(pages: Iterator[ExtractedPage], job: Job, document: Document, done: int) -> Iterator[ExtractedPage]:
+def watched(pages: Iterator[ExtractedPage], job: Job, document: Document, done: int) -> Iterator[ExtractedPage]:
+    """The pages, each reported; `done` were before them."""
     for count, page in enumerate(pages, done + 1):
         job.report(document.id, "text", count, document.pages)
         yield page

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag import question_foreign as foreign
+from rag.metadata import data_words
 from rag.page_names import missing_page
 from rag.scope import Chapter
 from rag.types import Document
@@ -16,6 +17,7 @@ FILES = frozenset(("file", "files", "document", "documents", "pdf", "pdfs", "boo
 PARTS = frozenset(("chapter", "section", "part"))
 CHAPTERS = frozenset(("chapters", "sections", "parts", "contents", "outline"))
 PAGES = frozenset(("page", "pages", "long"))
+DATA = frozenset(("title", "titles", "author", "authors", "date", "dates"))
 ASKING = frozenset(("how", "many", "which", "what", "list", "show", "name", "number", "count"))
 _FILLER = """
 article brochure contract guide handbook manual paper presentation report text textbook thesis
@@ -35,6 +37,13 @@ _NOUN = "(?:files|documents|pdfs|books|chapters|sections|parts|pages|outline|tab
 LISTED = re.compile(
     rf"\b{_ASKED}{_BETWEEN} (?P<nouns>{_NOUN}(?: and{_BETWEEN} {_NOUN})*)\b"
     r"|\b(?P<contents>(?:list|show)(?: me)?(?: the)? contents)\b"
+)
+# "list the titles and authors of all documents"; of one document its text tells more than the file says of itself
+_DATA = rf"(?:{'|'.join(sorted(DATA, key=len, reverse=True))})"
+DATA_LISTED = re.compile(
+    rf"\b{_ASKED}{_BETWEEN} {_DATA}(?: and{_BETWEEN} {_DATA})* of{_BETWEEN} (?:files|documents|pdfs|books)\b"
+    rf"|\b{_ASKED}{_BETWEEN} (?:files|documents|pdfs|books) (?:with|and) (?:their|the) {_DATA}"
+    rf"(?: and{_BETWEEN} {_DATA})*$"
 )
 NAMED = re.compile(
     r"\bname of (?:this|that|the|my) (?:file|document|pdf|book)\b|\bwhich (?:file|document|pdf|book) is"
@@ -59,9 +68,14 @@ def subjects(question: str, names: Sequence[str]) -> tuple[str, ...]:
     name; and something has to be counted or listed."""
     words = [word.casefold() for word in WORD.findall(question)]
     known = {part.casefold() for name in names for part in WORD.findall(name)}
-    if not set(words) <= ASKING | FILLER | FILES | PARTS | CHAPTERS | PAGES | known or set(words) & PARTS - known:
+    if (
+        not set(words) <= ASKING | FILLER | FILES | PARTS | CHAPTERS | PAGES | DATA | known
+        or set(words) & PARTS - known
+    ):
         return foreign.catalogue(question, known)
     text = " ".join(words)
+    if set(words) & DATA - known:
+        return ("files",) if DATA_LISTED.search(text) else ()
     nouns = set(WORD.findall(" ".join(found["nouns"] or "contents" for found in LISTED.finditer(text))))
     asked: dict[str, object] = {"files": nouns & FILES or NAMED.search(text), "chapters": nouns & CHAPTERS}
     length = LENGTH.search(text) and set(words) & (FILES | known)
@@ -117,7 +131,12 @@ def _named(question: str, entries: Sequence[Entry]) -> list[Entry]:
 def _files(entries: Sequence[Entry]) -> str:
     count = len(entries)
     lines = ["There is 1 document:" if count == 1 else f"There are {count} documents:"]
-    return "\n".join([*lines, *(f"- {_pages(entry.document)}" for entry in entries)])
+    return "\n".join([*lines, *(f"- {_described(entry.document)}" for entry in entries)])
+
+
+def _described(document: Document) -> str:
+    """`manual.pdf: 120 pages; title “Manual”, author “A. Writer”`."""
+    return "; ".join(filter(None, (_pages(document), data_words(document))))
 
 
 def _pages(document: Document) -> str:

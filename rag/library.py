@@ -146,7 +146,7 @@ class Library(Collections):
         cancelled: Cancelled | None = None,
         on_reread: Callable[[DocumentId], None] = lambda document: None,
     ) -> Renewed:
-        """Brings `outdated` documents up to date: their words, and text that now comes out otherwise, of which
+        """Brings `outdated` documents up to date: metadata, words, and text that now comes out otherwise, of which
         `on_reread` is told. One that cannot be read does not keep the others from it.
 
         Errors: IntakeCancelled (what was made is kept), DocumentError where nothing can be written.
@@ -158,6 +158,12 @@ class Library(Collections):
                 renewed += renewal.renew(self._shelf, job, document.id, on_reread)
             job.on_progress(IngestProgress(job.path, document.id, "done", 1, 1))
         return renewed
+
+    def read_again(self, documents: Sequence[DocumentId]) -> None:
+        """Makes complete documents `outdated`, whichever version read them; the next `index_words` reads their files
+        anew. Errors: DocumentError of kind "unknown_document"."""
+        for document in [self.document(one) for one in documents]:
+            renewal.mark(self._shelf, document.id)
 
     def _job(self, document: Document, on_progress: OnProgress | None, cancelled: Cancelled | None) -> Job:
         return Job(document.path, document.sha256, None, on_progress or _ignore, cancelled or _never)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from rag import question_document_foreign as foreign
 from rag.question_words import DOCUMENT, NAMED_DOCUMENT, clauses
 
 _MAKERS = (
@@ -41,5 +42,7 @@ ABOUT_DOCUMENT = re.compile(
 
 
 def asks_about_document(question: str) -> bool:
-    """It asks for the author, title, date, publisher or kind of a document; in English."""
-    return any(ABOUT_DOCUMENT.match(TELL.sub("", clause)) for clause in clauses(question))
+    """It asks for the author, title, date, publisher or kind of a document; in English, German, French or Spanish."""
+    asked = list(clauses(question))
+    english = any(ABOUT_DOCUMENT.match(TELL.sub("", clause)) for clause in asked)
+    return english or any(foreign.asks_about_document(clause) for clause in asked)

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rag.errors import DocumentError
-from rag.index import records
+from rag.index import records, rereads
 from rag.index.database import private_file
 from rag.ingest import Job, Shelf
 from rag.pdf import tesseract
@@ -115,6 +115,7 @@ def _write_layer(shelf: Shelf, job: Job, document: Document, pages: Sequence[int
 
 def _forget(shelf: Shelf, document_id: DocumentId, pages: Sequence[int]) -> None:
     """What was made from the pages as they were; passages and vectors of the whole document, which run on."""
+    rereads.forget(shelf.db, document_id)
     records.remove_passages(shelf.db, document_id)
     records.remove_pages(shelf.db, document_id, pages)
     shelf.db.run("DELETE FROM vectors WHERE document_id = ?", (document_id,))

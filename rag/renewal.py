@@ -16,6 +16,11 @@ def outdated(shelf: Shelf) -> list[Document]:
     return sorted(found.values(), key=lambda document: (document.added, document.id))
 
 
+def mark(shelf: Shelf, document_id: DocumentId) -> None:
+    """Has it read anew, whichever version read it."""
+    reread.mark(shelf, document_id)
+
+
 def renew(shelf: Shelf, job: Job, document_id: DocumentId, on_reread: Callable[[DocumentId], None]) -> Renewed:
     """Nothing where another process did it, or it was removed. Its words are brought up to date also where its file
     cannot be read any more."""

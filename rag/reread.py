@@ -1,30 +1,31 @@
-"""Text of older libraries that this program extracts otherwise: such pages are read anew from the library's copy.
+"""Documents of older libraries that this program extracts otherwise: their pages are read anew from the library's copy.
 
-Extraction 2 puts lines of Hebrew and Arabic in the order in which they are read. PDFium's character indices stay what
-they are, so citations of the old text still mark what they marked; passages keep their numbers, by which conversations
-know them.
+Extraction 2 put lines of Hebrew and Arabic in the order in which they are read; 3 finds letters that fonts say nothing
+of, tells of damaged tables, and keeps what a file says of itself. PDFium's character indices stay what they are, so
+citations of the old text still mark what they marked; passages keep their numbers, by which conversations know them.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from rag.chunk import Chunk
-from rag.index import records, stems
-from rag.ingest import Job, Shelf, as_recognised, cut
+from rag.index import records, rereads, stems
+from rag.ingest import Job, Shelf, as_recognised, cut, file_note, watched
 from rag.languages import Stemmer
 from rag.pdf.client import ExtractedPage, Extraction
-from rag.sentences import RIGHT_TO_LEFT
+from rag.pdf.text import CharMap
 from rag.types import Document, DocumentId
 
-READ_BEFORE = (
-    "Lines that run from right to left were read by an older version; they are put in order in the background."
-)
+READ_BEFORE = "An older version read it; it is read anew in the background ('pagekeep index again' does it at once)."
+PAGES_A_STEP = 128  # looked through, then kept: what a killed process does again
 
 
 def outdated(shelf: Shelf, document_id: DocumentId | None = None) -> list[Document]:
-    """Complete documents that were extracted before this program's way, oldest first; not all have such lines. With
+    """Complete documents that were extracted before this program's way, oldest first; not all come out otherwise. With
     `document_id` that one, or none."""
     name = shelf.embedder.name if shelf.embedder else ""
     where = "phase = 'vectors' AND extraction < ?2 AND id = coalesce(?3, id)"
@@ -32,44 +33,88 @@ def outdated(shelf: Shelf, document_id: DocumentId | None = None) -> list[Docume
 
 
 def concerned(shelf: Shelf, document_id: DocumentId) -> bool:
-    """Whether it is one of them and has such lines."""
-    old = shelf.db.tuples("SELECT 1 FROM documents WHERE id = ? AND extraction < ?", (document_id, records.EXTRACTION))
-    return bool(old) and bool(_wanted(shelf, document_id))
+    return bool(outdated(shelf, document_id))
+
+
+def mark(shelf: Shelf, document_id: DocumentId) -> None:
+    """Has a complete document read anew, whichever version read it."""
+    with shelf.db.transaction():
+        shelf.db.run("UPDATE documents SET extraction = 0 WHERE id = ?", (document_id,))
+        rereads.forget(shelf.db, document_id)
 
 
 def reread(shelf: Shelf, job: Job, document: Document) -> bool:
-    """Reads the document's pages with such lines anew; whether any came out otherwise. It is searched as before until
-    all is there: one transaction changes it. Its vectors are then missing."""
-    before = _wanted(shelf, document.id)
-    pages = [page for page in _read(shelf, job, document, list(before)) if page.text != before[page.page_index]]
+    """Reads the document anew; whether text of it came out otherwise. It is searched as before until all is there: one
+    transaction changes it. Its vectors are then missing. What a killed or stopped call has read is gone on with."""
+    _look_through(shelf, job, document)
+    found = list(rereads.kept(shelf.db, document.id))
+    pages = [page for page in found if _differs(page, *_text(shelf, document.id, page.page_index))]
     if pages:
         job.report(document.id, "words", 0, document.pages)
     with shelf.db.transaction():
+        for page in found:
+            shelf.db.run(
+                "UPDATE pages SET kind = ?, reason = ? WHERE document_id = ? AND page_index = ?",
+                (page.kind, page.reason, document.id, page.page_index),
+            )
         if pages:
             _replace(shelf, document, pages)
-        now = (records.EXTRACTION, document.id)
-        shelf.db.run("UPDATE documents SET extraction = ? WHERE id = ?", now)
+        shelf.db.run("UPDATE documents SET extraction = ? WHERE id = ?", (records.EXTRACTION, document.id))
+        rereads.forget(shelf.db, document.id)
     return bool(pages)
 
 
-def _wanted(shelf: Shelf, document_id: DocumentId) -> dict[int, str]:
-    """Pages with letters that run from the right, and their text as it is stored."""
-    texts = records.page_texts(shelf.db, document_id)
-    return {page: text for page, text in texts if not text.isascii() and RIGHT_TO_LEFT.search(text)}
-
-
-def _read(shelf: Shelf, job: Job, document: Document, wanted: Sequence[int]) -> list[ExtractedPage]:
-    """The pages that could be read."""
-    found: list[ExtractedPage] = []
-    if not wanted:
-        return found
+def _look_through(shelf: Shelf, job: Job, document: Document) -> None:
+    """Keeps the pages that come out otherwise beside the old ones."""
     known = records.recognised(shelf.db, document.id)
     with Extraction(document.path, None, job.cancelled, limits=shelf.limits) as extraction:
-        for count, page in enumerate(extraction.pages(wanted), 1):
-            job.report(document.id, "text", count, len(wanted))
-            if not page.failed:
-                found.append(as_recognised(page) if page.page_index in known else page)
-    return found
+        done = rereads.looked_through(shelf.db, document.id)
+        if done is None:
+            done = _begin(shelf, document, extraction)
+        pages = watched(extraction.pages(range(done, document.pages)), job, document, done)
+        while batch := list(islice(pages, PAGES_A_STEP)):
+            read = [as_recognised(page) if page.page_index in known else page for page in batch if not page.failed]
+            _keep(shelf, document.id, read, done, len(batch))
+            done += len(batch)
+
+
+def _begin(shelf: Shelf, document: Document, extraction: Extraction) -> int:
+    """Stores what the file says of itself; returns the first page to read."""
+    metadata = json.dumps(dict(extraction.contents().metadata))
+    note = document.note or file_note(document.path, document.pages)
+    with shelf.db.transaction():
+        shelf.db.run("UPDATE documents SET metadata = ?, note = ? WHERE id = ?", (metadata, note, document.id))
+        rereads.begin(shelf.db, document.id)
+    return 0
+
+
+def _keep(shelf: Shelf, document_id: DocumentId, read: Sequence[ExtractedPage], first: int, count: int) -> None:
+    stored = {row[0]: row[1:] for row in _stored(shelf, document_id, first, first + count)}
+    other = [page for page in read if page.page_index in stored and _changed(page, *stored[page.page_index])]
+    with shelf.db.transaction():
+        rereads.keep(shelf.db, document_id, other, first + count)
+
+
+def _stored(shelf: Shelf, document_id: DocumentId, first: int, end: int) -> Iterator[tuple[int, str, bytes, str, str]]:
+    """(page, text, positions, kind, reason) of stored pages."""
+    yield from shelf.db.tuples(
+        "SELECT page_index, text, positions, kind, reason FROM pages"
+        " WHERE document_id = ? AND page_index >= ? AND page_index < ?",
+        (document_id, first, end),
+    )
+
+
+def _text(shelf: Shelf, document_id: DocumentId, page_index: int) -> tuple[str, bytes]:
+    ((_, text, positions, _, _),) = _stored(shelf, document_id, page_index, page_index + 1)
+    return text, positions
+
+
+def _changed(page: ExtractedPage, text: str, positions: bytes, kind: str, reason: str) -> bool:
+    return (page.kind, page.reason) != (kind, reason) or _differs(page, text, positions)
+
+
+def _differs(page: ExtractedPage, text: str, positions: bytes) -> bool:
+    return page.text != text or page.positions != CharMap.unpack(positions)
 
 
 def _replace(shelf: Shelf, document: Document, pages: Sequence[ExtractedPage]) -> None:

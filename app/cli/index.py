@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from app.cli.again import again
 from app.cli.collections import collect, list_collections, scan
 from app.cli.console import Console
 from app.cli.document_lines import about_lines, letter_lines
@@ -19,6 +20,7 @@ from app.core.errors import EXIT_ERROR, UserError
 from app.core.lookups import FoundPassage, Scope
 from app.core.settings import Settings
 from rag import Library
+from rag.metadata import data_words
 from rag.sizes import plural
 from rag.types import Document, PageReport
 
@@ -101,8 +103,10 @@ def _report(options: Namespace, console: Console, session: Session) -> None:
     pages = [page_json(page) for page in report.pages]
     console.result({**document_json(report.document), "note": report.note, "pages": pages})
     console.text(f"{report.document.name}: {plural(report.document.pages, 'page')}")
-    for line in (*about_lines(replace(report.document, note=report.note)), *letter_lines(report)):
-        console.text(line)
+    said = f"    {data_words(report.document)}" if report.document.metadata else ""
+    for line in (*about_lines(replace(report.document, note=report.note)), *letter_lines(report), said):
+        if line:
+            console.text(line)
     for page in report.pages:
         reason = f"  {page.reason}" if page.reason else ""
         console.text(f"{page.page_index:>5}  {page.label:>6}  {page.kind:<8} {page.characters:>7,}{reason}")
@@ -129,27 +133,6 @@ def _scanned(session: Session, document: Document, pages: str) -> list[int]:
             "'pagekeep index report FILE' shows what each page is.",
         )
     return found
-
-
-def _words(options: Namespace, console: Console, session: Session) -> None:
-    """What the window does by itself behind everything else."""
-
-    library = session.workspace.library
-    done = library.index_words(session.show_import)
-    console.clear()
-    anew = [library.document(document).name for document in done.read_anew]
-    failed = [{"what": error.what, "why": error.why, "next": error.next} for error in done.failed]
-    console.result({"indexed": done.words, "read_anew": anew, "failed": failed})
-    for error in done.failed:
-        console.text(f"{error.what} {error.why} Its text stays as an older version read it. {error.next}")
-    if not done.words and not failed:
-        console.text("The words of all documents are up to date.")
-    if done.words:
-        console.text(f"Words indexed anew: {plural(done.words, 'document')}.")
-    for name in anew:
-        console.text(
-            f"{name}: lines from right to left were read anew. Found by meaning again after: pagekeep index vectors"
-        )
 
 
 def _search(options: Namespace, console: Console, session: Session) -> None:
@@ -285,7 +268,7 @@ ACTIONS = {
     "ls": _ls,
     "report": _report,
     "ocr": _ocr,
-    "words": _words,
+    "again": again,
     "vectors": vectors,
     "search": _search,
     "evaluate": _evaluate,

@@ -23,6 +23,7 @@ from app.core.records import (
 )
 from engine.messages import TurnFinished
 from rag.coverage import Coverage, not_found_note, page_ranges, says_not_found
+from rag.metadata import file_says
 from rag.question_document import asks_about_document
 from rag.question_kinds import wants_whole
 from rag.sentences import sentences
@@ -32,7 +33,6 @@ from rag.types import Citation, Document, DocumentId, Passage
 if TYPE_CHECKING:
     from rag import Library
 
-MOST_TOLD = 4  # documents whose own words on themselves are told
 log = logging.getLogger(__name__)
 
 
@@ -167,15 +167,6 @@ def with_coverage(
         return replace(report, coverage="", unread=0, read=())
     read_pages = tuple(_read(d, used.get(int(d.id)), pages.get(d.id, range(d.pages)), labels) for d in documents)
     return replace(report, coverage=told, unread=unread, read=read_pages)
-
-
-def file_says(documents: Sequence[Document]) -> str:
-    """`The file itself says: title “Debian Policy Manual”, author “…”`; "" where it says nothing."""
-    said = [(document.name, document.metadata) for document in documents[:MOST_TOLD] if document.metadata]
-    parts = [", ".join(f"{key} “{value}”" for key, value in metadata.items()) for _, metadata in said]
-    if len(documents) == 1:
-        return f"The file says of itself: {parts[0]}." if parts else ""
-    return " ".join(f"{name} says of itself: {part}." for (name, _), part in zip(said, parts, strict=True))
 
 
 def _unreadable_note(lost: int, pages: int) -> str:

@@ -150,8 +150,27 @@ CREATE TABLE other_names (
 ALTER TABLE documents ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
 """
 
+REREADS = """
+CREATE TABLE rereads (
+    document_id INTEGER PRIMARY KEY REFERENCES documents(id) ON DELETE CASCADE,
+    extraction INTEGER NOT NULL,
+    pages INTEGER NOT NULL
+);
+CREATE TABLE reread_pages (
+    document_id INTEGER NOT NULL REFERENCES rereads(document_id) ON DELETE CASCADE,
+    page_index INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    text TEXT NOT NULL,
+    positions BLOB NOT NULL,
+    PRIMARY KEY (document_id, page_index)
+) WITHOUT ROWID;
+"""
+
 WAIT_S = 30.0
-STEPS: tuple[str, ...] = (FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS, RESTEMMED, BY_PAGE, EXTRACTIONS, NAMES)
+STEPS: tuple[str, ...] = (
+    FIRST, RECOGNISED, NOTES, COLLECTIONS, STEMS, RESTEMMED, BY_PAGE, EXTRACTIONS, NAMES, REREADS,
+)  # fmt: skip
 
 
 def migrate(path: Path, steps: Sequence[str] = STEPS) -> None:

@@ -21,7 +21,7 @@ from rag.types import CharRange, Document, DocumentId, DocumentState, Outline, P
 
 MOST_NEAR = 3  # names suggested where none is right
 CHUNKER = 2  # raised when passages are cut differently: unfinished documents are then cut afresh
-EXTRACTION = 2  # raised when the text of pages comes out differently: these are then read anew (`rag.reread`)
+EXTRACTION = 3  # raised when pages or metadata come out otherwise: documents are then read anew (`rag.reread`)
 
 DOCUMENTS = """
 SELECT documents.*,

@@ -41,6 +41,11 @@ NAMES = ["pagekeep-sample.pdf", "gap-ref.pdf"]
         ("What is the outline of gap-ref?", "chapters"),
         ("What sections are in this document?", "chapters"),
         ("What is the number of pages?", "pages"),
+        ("List the titles and authors of all documents", "files"),
+        ("List all files with their titles", "files"),
+        ("Who is the author of this document?", None),
+        ("What is the title of gap-ref?", None),
+        ("List all authors", None),
         ("Please show me", None),
         ("these documents", None),
         ("", None),
@@ -51,6 +56,7 @@ def test_what_is_asked_for(question: str, asked: str | None) -> None:
 
 
 def entries(library: Library, sample: Document) -> list[Entry]:
+    sample = replace(sample, metadata={})
     other = replace(sample, name="second.pdf", pages=520, unreadable_pages=(3, 4))
     return [Entry(sample, tuple(library.chapters(sample.id))), Entry(other)]
 
@@ -116,3 +122,11 @@ def test_a_page_that_one_of_several_has_is_there() -> None:
     assert no_such_page("What is on page 7?", []) is None
     told = no_such_page("What is on page 999?", [LEAFLET, BOOK])
     assert told == "There is no page 999.\n- leaflet.pdf has 1 page.\n- book.pdf has 250 pages, i to 248."
+
+
+def test_what_files_say_of_themselves_stands_in_the_list(library: Library, sample: Document) -> None:
+    said = {"title": "A Manual", "author": "A. Writer", "created": "2024-04-07"}
+    told = answer("List the titles and authors of my documents", [Entry(replace(sample, metadata=said))])
+    line = "- pagekeep-sample.pdf: 10 pages; title “A Manual”, author “A. Writer”, created “2024-04-07”"
+    assert told is not None
+    assert told.splitlines() == ["There is 1 document:", line]

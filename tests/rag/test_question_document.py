@@ -26,6 +26,33 @@ What is this document?
 What is this book called?
 How old is this document?
 Who maintains this document?
+Wer hat dieses Buch geschrieben?
+Wer ist der Autor dieses Dokuments?
+Wer sind die Verfasser?
+Von wem ist dieser Bericht?
+Wann wurde das Handbuch zuletzt aktualisiert?
+Wie lautet der Titel des Dokuments?
+Wie heißt dieses Buch?
+Welche Version hat dieses Handbuch?
+Aus welchem Jahr stammt das Dokument?
+Was für ein Dokument ist das?
+Qui a écrit ce livre ?
+Qui est l’auteur de ce document ?
+Qui sont les auteurs du rapport ?
+Quel est le titre de ce document ?
+Quand ce manuel a-t-il été publié ?
+En quelle année a été publié ce rapport ?
+De quand date ce document ?
+Comment s'appelle ce livre ?
+¿Quién escribió este libro?
+¿Quién es el autor del documento?
+¿Quiénes son los autores?
+¿Cuál es el título de este documento?
+¿Cuándo fue publicado este informe?
+¿Cuándo se publicó este manual?
+¿De qué año es este documento?
+¿Cómo se titula este libro?
+¿Qué tipo de documento es este documento?
 """
 OTHER = """
 Who wrote the boot loader?
@@ -39,6 +66,18 @@ When is it updated by hardware?
 Who is the maintainer of a package, and what must they do?
 How is the date of a file set?
 What is the editor used for?
+Wer hat den Bootloader geschrieben?
+Wer ist der Autor von GNU ld?
+Wann wurde die Tabelle ins Flash geschrieben?
+Was ist die Version eines Pakets?
+Wie heißt der Befehl zum Drucken?
+Was ist das Register für Unterbrechungen?
+Qui a écrit le chargeur d'amorçage ?
+Quel est le titre du deuxième champ ?
+Quand le registre a-t-il été écrit par le matériel ?
+¿Quién escribió el gestor de arranque?
+¿Cuál es la versión de GCC necesaria?
+¿Cuándo fue escrito el vector de interrupciones?
 """
 
 

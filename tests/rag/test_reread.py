@@ -14,7 +14,7 @@ from rag.index import records
 from rag.pdf.client import ExtractedPage
 from rag.pdf.text import CharMap
 from rag.types import CharRange, IngestProgress, Renewed
-from tests.rag.conftest import WordBag
+from tests.rag.conftest import WordBag, sample_pdf
 from tests.rag.pdf_files import at, drawn_pdf
 
 NUMBER = re.compile(r"\d+")
@@ -72,7 +72,7 @@ def test_the_older_text_is_put_in_order(older: tuple[Library, DocumentId], tmp_p
     assert texts(library, document) == expected
     assert [passage.id for passage in library.passages(document)] == numbers
     assert (library.outdated(), library.index_words(), library.report(document).note) == ([], Renewed(), "")
-    assert [p.done for p in told if p.phase == "text"] == [1, 2, 3], "the English page is not read"
+    assert [p.done for p in told if p.phase == "text"] == [1, 2, 3, 4]
     assert [hit.page_index for hit in library.search("מפתח", vectors="never")] == [2]
     assert library.document(document).state == "words"
     library.embed_missing()
@@ -150,3 +150,59 @@ def drawn(folder: Path) -> Path:
     path = folder / "english.pdf"
     path.write_bytes(drawn_pdf([at(60, 700, "Another document about anchors and ropes, which nobody has lost.")]))
     return path
+
+
+def test_what_a_stopped_call_has_looked_through_is_not_read_again(
+    older: tuple[Library, DocumentId], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reread, "PAGES_A_STEP", 1)
+    library, document = older
+    first: list[IngestProgress] = []
+    with pytest.raises(IntakeCancelled):
+        library.index_words(first.append, cancelled=lambda: len(first) == 2)
+    then: list[IngestProgress] = []
+    assert library.index_words(then.append) == Renewed(1, (document,))
+    assert [[p.done for p in told if p.phase == "text"] for told in (first, then)] == [[1, 2], [3, 4]]
+    assert library._shelf.db.tuples("SELECT count(*) FROM reread_pages") == [(0,)]
+    library.close()
+
+
+def test_another_version_begins_anew(older: tuple[Library, DocumentId], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reread, "PAGES_A_STEP", 1)
+    library, document = older
+    told: list[IngestProgress] = []
+    with pytest.raises(IntakeCancelled):
+        library.index_words(told.append, cancelled=lambda: len(told) == 2)
+    library._shelf.db.run("UPDATE rereads SET extraction = extraction - 1")
+    again: list[IngestProgress] = []
+    assert library.index_words(again.append) == Renewed(1, (document,))
+    assert [p.done for p in again if p.phase == "text"] == [1, 2, 3, 4]
+    library.close()
+
+
+def test_metadata_and_classes_that_an_older_version_did_not_tell_are_told(tmp_path: Path) -> None:
+    library = Library(tmp_path / "library", WordBag())
+    document = library.add(sample_pdf())
+    before = [page.kind for page in library.report(document.id).pages]
+    assert document.metadata["title"]
+    library._shelf.db.run("UPDATE documents SET extraction = 2, metadata = '{}'")
+    library._shelf.db.run("UPDATE pages SET kind = 'garbled', reason = 'Odd.' WHERE page_index = 1")
+    assert library.index_words() == Renewed(), "no text came out otherwise"
+    after = library.document(document.id)
+    assert (after.metadata, after.state, after.unreadable_pages) == (document.metadata, "ready", ())
+    assert [page.kind for page in library.report(document.id).pages] == before
+    library.close()
+
+
+def test_a_document_is_read_again_when_the_reader_wishes(older: tuple[Library, DocumentId]) -> None:
+    library, document = older
+    library.index_words()
+    library.embed_missing()
+    assert library.outdated() == []
+    with library._shelf.db.transaction():
+        reread._replace(library._shelf, library.document(document), [as_it_was(library.document(document).path, 0)])
+    library.read_again([document])
+    assert [one.id for one in library.outdated()] == [document]
+    assert library.index_words() == Renewed(1, (document,))
+    assert library.page_text(document, 0).strip().endswith(LINES[0])
+    library.close()

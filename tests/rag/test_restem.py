@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag import IntakeCancelled, Library, restem
-from rag.index import stems
+from rag.index import records, stems
 from rag.index.migrations import STEPS
 from rag.types import IngestProgress, Renewed
 from tests.rag import pdf_files
@@ -21,7 +21,7 @@ def as_before_stems(library: Library) -> Library:
     library.close()
     path = library.folder / "library.sqlite"
     with closing(sqlite3.connect(path)) as db:
-        for table in (*TABLES, "other_names"):
+        for table in (*TABLES, "other_names", "reread_pages", "rereads"):
             db.execute(f"DROP TABLE {table}")
         db.execute("DROP INDEX windows_by_page")
         for column in ("language", "stemming", "extraction", "metadata"):
@@ -66,6 +66,7 @@ def test_it_goes_on_where_it_was_stopped(
     german = library.add(pdf_files.write_pdf(tmp_path / "more.pdf", [[page] for page in pages]))
     made = contents(library)
     older = as_before_stems(library)
+    older._shelf.db.run("UPDATE documents SET extraction = ?", (records.EXTRACTION,))
     left = [steps]
 
     def stopped() -> bool:

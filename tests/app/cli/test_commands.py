@@ -86,7 +86,7 @@ def test_index_from_add_to_search(pagekeep) -> None:
 def test_words_of_an_older_library_are_brought_up_to_date(pagekeep, tmp_path: Path) -> None:
     older_library(Paths.below(pagekeep.home).create().library, tmp_path)
     assert pagekeep("index", "search", "Haus", "--json").json["hits"] == []
-    told = [pagekeep("index", "words", "--json").json for _ in range(2)]
+    told = [pagekeep("index", "again", "--json").json for _ in range(2)]
     assert told == [{"indexed": number, "read_anew": [], "failed": []} for number in (1, 0)]
     assert pagekeep("index", "search", "Haus", "--json").json["hits"][0]["page_index"] == 1
 
