@@ -87,7 +87,7 @@ def answer(driver: Driver, question: str, camera: Camera | None = None, name: st
     if camera is not None:
         driver.until(lambda: _phase(driver) in ("reading", "answering"), "not asked")
         camera.take(name, settle=0.4)
-    driver.until(lambda: len(driver.answered(here)) > before or driver.errors, "no answer", 300)
+    driver.until(lambda: len(driver.answered(here)) > before or driver.errors, "no answer")
 
 
 def _phase(driver: Driver) -> str:
@@ -113,9 +113,7 @@ def open_sample(driver: Driver, model: Path, size: tuple[int, int]) -> None:
     driver.until(driver.documents, "not attached")
 
 
-def tour(
-    application: QApplication, home: Path, out: Path, model: Path, long: Path, size: tuple[int, int]
-) -> None:
+def tour(application: QApplication, home: Path, out: Path, model: Path, long: Path, size: tuple[int, int]) -> None:
     driver = Driver(application, home)
     camera = Camera(driver, out)
     window = driver.window
@@ -195,7 +193,7 @@ def long_import(driver: Driver, camera: Camera, long: Path) -> None:
     window.library.importing.add([long])
     driver.until(window.library.rows.imports, "no import")
     camera.take("07-import-running", settle=0.8)
-    driver.until(lambda: long.name in window.library.rows.names().values(), "not imported", 300)
+    driver.until(lambda: long.name in window.library.rows.names().values(), "not imported")
     document = window.library.rows.documents()[0]
     window.reader.open(document.id, Place(min(20, document.pages - 1)))
     window.tabs.setCurrentIndex(READER)
@@ -252,9 +250,7 @@ def main() -> int:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--long", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "screens")

@@ -11,28 +11,31 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 BUSY_LIMIT = 0.1  # seconds of computing
-WAIT_LIMIT = 0.6  # seconds of waiting: a lock, a disk, or a very busy machine
+WAIT_LIMIT = 0.6  # seconds of waiting: a lock or a disk, and other programs where the system does not tell of them
 
 
 @dataclass(frozen=True)
 class Stall:
-    """The main loop did not answer for `seconds`, of which it computed for `busy`.
+    """The main loop did not answer for `seconds`, of which it computed for `busy` and waited for a processor for
+    `kept_off`.
 
     `where` is its stack when that was noticed.
     """
 
     seconds: float
     busy: float
+    kept_off: float
     where: str
 
     @property
     def is_ours(self) -> bool:
         """Not explained by other programs that had the processor meanwhile."""
-        return self.busy > BUSY_LIMIT or self.seconds > WAIT_LIMIT
+        return self.busy > BUSY_LIMIT or self.seconds - self.kept_off > WAIT_LIMIT
 
 
 class Watchdog(QObject):
@@ -45,6 +48,7 @@ class Watchdog(QObject):
         self._limit = limit
         self._main = threading.get_ident()
         self._cpu_clock = _cpu_clock(self._main)
+        self._queue_clock = _queue_clock(threading.get_native_id())
         self._answered = threading.Event()
         self._ending = threading.Event()
         self.stalls: list[Stall] = []
@@ -68,14 +72,15 @@ class Watchdog(QObject):
     def _watch(self) -> None:
         while not self._ending.wait(0.02):
             self._answered.clear()
-            begun, busy = time.perf_counter(), self._cpu_clock()
+            begun, busy, queued = time.perf_counter(), self._cpu_clock(), self._queue_clock()
             self._knocked.emit()
             if self._answered.wait(self._limit):
                 continue
             where = _stack(self._main)
             self._answered.wait()
             if not self._ending.is_set():
-                self.stalls.append(Stall(time.perf_counter() - begun, self._cpu_clock() - busy, where))
+                seconds = time.perf_counter() - begun
+                self.stalls.append(Stall(seconds, self._cpu_clock() - busy, self._queue_clock() - queued, where))
 
 
 def _cpu_clock(thread: int) -> Callable[[], float]:
@@ -84,6 +89,19 @@ def _cpu_clock(thread: int) -> Callable[[], float]:
         return time.perf_counter
     clock = time.pthread_getcpuclockid(thread)
     return lambda: time.clock_gettime(clock)
+
+
+def _queue_clock(native_thread: int) -> Callable[[], float]:
+    """Seconds a thread was ready and had no processor; 0 where the system does not tell."""
+    path = Path(f"/proc/self/task/{native_thread}/schedstat")
+
+    def waited() -> float:
+        try:
+            return int(path.read_text().split()[1]) / 1e9
+        except (OSError, IndexError, ValueError):
+            return 0.0
+
+    return waited
 
 
 def _stack(thread: int) -> str:

@@ -39,6 +39,7 @@ class Driver:
 
     def __init__(self, model: Path, store: Path | None, **settings: object) -> None:
         self.events: list[Event] = []
+        self._acts: list[tuple[Callable[[Event], object], Callable[[], object]]] = []
         self._changed = threading.Condition()
         self.client = EngineClient(self._heard)
         self.client.start()
@@ -54,10 +55,23 @@ class Driver:
     def __exit__(self, *error: object) -> None:
         assert self.client.close(60)
 
+    def quit(self) -> None:
+        """As `close` does, without waiting: for the engine's own thread."""
+        self.client._inbox.put(None)
+
     def _heard(self, event: Event) -> None:
         with self._changed:
             self.events.append(event)
+            due = [act for wanted, act in self._acts if wanted(event)]
+            self._acts = [(wanted, act) for wanted, act in self._acts if act not in due]
             self._changed.notify_all()
+        for act in due:
+            act()
+
+    def at(self, wanted: Callable[[Event], object], act: Callable[[], object]) -> None:
+        """Does `act` once, on the engine's thread, in the moment of an event: what is sent is dealt with before its next
+        step, however busy this machine is."""
+        self._acts.append((wanted, act))
 
     def wait(self, wanted: Callable[[Event], bool], seconds: float = 60) -> Event:
         def found() -> list[Event]:

@@ -38,6 +38,13 @@ DOCUMENT = prompt(6000, 5)
 
 
 @pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed is told at once, however busy the disk is."""
+    monkeypatch.setattr("engine.background._WAIT_SHARE", 1e6)
+    monkeypatch.setattr("engine.background._MOST_WAIT_SECONDS", 60.0)
+
+
+@pytest.fixture
 def driver(model: Path, tmp_path: Path) -> Iterator[Driver]:  # noqa: F811
     with Driver(model, tmp_path / "kv") as driver:
         yield driver
@@ -73,10 +80,13 @@ def test_the_answer_is_the_one_of_a_chat_that_read_it_itself(driver: Driver, mod
         assert other.run("1", "c", DOCUMENT + prompt(9, 2)).generated == ahead.generated
 
 
+@pytest.mark.usefixtures("_patient")
 def test_a_question_goes_first_and_the_reading_goes_on_after_it(driver: Driver) -> None:
+    driver.at(
+        lambda e: isinstance(e, DocumentProgress) and e.done >= 1500, lambda: driver.submit("1", "c", prompt(400, 9))
+    )
     driver.client.send(PrefillDocument("d", DOCUMENT))
-    driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 1500)
-    answer = driver.run("1", "c", prompt(400, 9))
+    answer = driver.result("1")
     before = [event for event in driver.events if not isinstance(event, EngineStats)]
     asked = next(i for i, e in enumerate(before) if isinstance(e, TurnRestored))
     ended = next(i for i, e in enumerate(before) if isinstance(e, TurnFinished))
@@ -87,10 +97,12 @@ def test_a_question_goes_first_and_the_reading_goes_on_after_it(driver: Driver) 
     assert done.computed == 6000, "nothing was read twice"
 
 
+@pytest.mark.usefixtures("_patient")
 def test_stopped_at_some_point_it_goes_on_there(driver: Driver) -> None:
+    driver.at(
+        lambda e: isinstance(e, DocumentProgress) and e.done >= 4000, lambda: driver.client.send(StopDocument("d"))
+    )
     driver.client.send(PrefillDocument("d", DOCUMENT))
-    driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 4000)
-    driver.client.send(StopDocument("d"))
     stopped = driver.wait(lambda e: isinstance(e, DocumentStopped))
     assert isinstance(stopped, DocumentStopped)
     assert 4000 <= stopped.done < 6000
@@ -113,10 +125,12 @@ def test_the_step_that_a_kill_loses_is_a_small_part_of_a_document(
     assert max(taken) <= step
 
 
+@pytest.mark.usefixtures("_patient")
 def test_a_new_process_goes_on_where_the_last_one_was_quit(model: Path, tmp_path: Path) -> None:  # noqa: F811
     with Driver(model, tmp_path) as driver:
+        driver.at(lambda e: isinstance(e, DocumentProgress) and e.done >= 3000, driver.quit)
         driver.client.send(PrefillDocument("d", DOCUMENT))
-        driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 3000)
+        driver.client.wait()
     stopped = driver.wait(lambda e: isinstance(e, DocumentStopped))
     assert isinstance(stopped, DocumentStopped)
     with Driver(model, tmp_path) as driver:

@@ -56,9 +56,11 @@ def test_a_turn_that_is_stopped_tells_what_it_computed_until_then(model: Path, t
     text = prompt(1500)
     with Driver(model, tmp_path / "kv", prefill_chunk=64) as driver:
         driver.run("1", "c", Tokens(text.ids[:300], text.roles[:300]))
+        driver.at(
+            lambda e: isinstance(e, PrefillProgress) and e.turn == "2" and e.done >= 128,
+            lambda: driver.client.send(Cancel(TurnId("2"))),
+        )
         driver.submit("2", "c", text, history=311)
-        driver.wait(lambda e: isinstance(e, PrefillProgress) and e.turn == "2" and e.done >= 128)
-        driver.client.send(Cancel(TurnId("2")))
         done = driver.result("2")
         read = [e.done for e in driver.events if isinstance(e, PrefillProgress) and e.turn == "2"][-1]
     assert 128 <= read < 1200, "it was stopped on the way"

@@ -11,9 +11,9 @@ from tests.engine.test_service import model, prompt  # noqa: F401
 
 def test_what_is_idle_leaves_memory_and_the_numbers_say_so(model: Path, tmp_path: Path) -> None:  # noqa: F811
     with Driver(model, tmp_path, idle_seconds=0.2, canary_seconds=0.3) as driver:
+        driver.client.send(Focus(ConversationId("looked at"), Tokens()))
         driver.run("1", "looked at", prompt(300))
         driver.run("2", "idle", prompt(2000, 2))
-        driver.client.send(Focus(ConversationId("looked at"), Tokens()))
         page = driver.loaded.kv_bytes_per_token * driver.loaded.page_tokens  # type: ignore[union-attr]
 
         def told(most: int) -> bool:

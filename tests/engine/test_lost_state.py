@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -64,11 +65,9 @@ def test_a_file_cut_short_under_an_answer_does_not_change_it(
 ) -> None:  # fmt: skip
     tokens, twin = kept(model, tmp_path / "kv", LONG)
     with Driver(model, tmp_path / "kv") as driver:
-        driver.submit("2", "c", tokens, LONG)
-        driver.wait(lambda event: isinstance(event, TokenDelta))
         path, record = pages(tmp_path / "kv")[keep]
-        with path.open("r+b") as file:
-            file.truncate(record.offset)
+        driver.at(lambda event: isinstance(event, TokenDelta), lambda: os.truncate(path, record.offset))
+        driver.submit("2", "c", tokens, LONG)
         answered = driver.result("2")
         assert answered.reused.total == keep * driver.loaded.page_tokens, "what was lost does not count"
         assert sum(part.tokens for part in answered.computed) == len(tokens) - answered.reused.total
@@ -85,9 +84,10 @@ def test_a_folder_removed_during_an_answer_costs_nothing_but_the_copy(model: Pat
     with Driver(model, tmp_path / "kv") as driver:
         first = driver.run("1", "c", prompt(300))
         tokens = prompt(300) + first.generated + prompt(5, 3)
+        driver.at(
+            lambda event: driver.deltas("2") >= 3, lambda: shutil.rmtree((tmp_path / what).rename(tmp_path / "gone"))
+        )
         driver.submit("2", "c", tokens, LONG, history=len(tokens) - 6)
-        driver.wait_tokens("2", 3)
-        shutil.rmtree((tmp_path / what).rename(tmp_path / "gone"))
         second = driver.result("2")
         tokens += second.generated + prompt(5, 4)
         third = driver.run("3", "c", tokens, history=len(tokens) - 6)

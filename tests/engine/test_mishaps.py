@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.messages import Cancel, TurnFailed, TurnId
+from engine.messages import Cancel, Event, TurnFailed, TurnId
 from engine.running import Running
 from tests.engine.engine_driver import Driver
 from tests.engine.test_service import LONG, model, prompt  # noqa: F401  (model is a fixture)
@@ -48,11 +48,15 @@ def test_a_bug_in_a_command_is_told_to_who_sent_it(driver: Driver, monkeypatch: 
 
 
 def test_a_bug_in_one_turns_admission_leaves_the_others(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    driver.submit("1", "a", prompt(50), LONG)
-    driver.wait_tokens("1", 2)
-    with monkeypatch.context() as patched:
-        patched.setattr(running_of(driver).scheduler._admission, "begin", lambda turn: 1 / 0)
+    def ask() -> None:
+        monkeypatch.setattr(running_of(driver).scheduler._admission, "begin", lambda turn: 1 / 0)
         driver.submit("2", "b", prompt(50))
-        driver.wait(lambda e: isinstance(e, TurnFailed) and e.turn == "2")
-    driver.client.send(Cancel(TurnId("1")))
+
+    def failed(event: Event) -> bool:
+        return isinstance(event, TurnFailed) and event.turn == "2"
+
+    driver.at(lambda event: driver.deltas("1") >= 2, ask)
+    driver.at(failed, lambda: driver.client.send(Cancel(TurnId("1"))))
+    driver.submit("1", "a", prompt(50), LONG)
     assert driver.result("1").reason == "cancelled"
+    assert any(map(failed, driver.events))

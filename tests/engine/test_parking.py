@@ -33,10 +33,13 @@ def test_a_short_question_is_read_before_the_next_tokens_of_running_answers(
         steps.append([len(run.ids) for run in runs])
         return step(runs, parkable=parkable)
 
+    def ask() -> None:
+        monkeypatch.setattr(running.runner, "step", watched)
+        driver.submit("short", "b", prompt(20, 2))
+
+    driver.at(lambda e: isinstance(e, TokenDelta) and e.turn == "long", ask)
     driver.submit("long", "a", prompt(64), LONG)
-    driver.wait(lambda e: isinstance(e, TokenDelta) and e.turn == "long")
-    monkeypatch.setattr(running.runner, "step", watched)
-    driver.run("short", "b", prompt(20, 2))
+    driver.result("short")
     driver.client.send(Cancel(TurnId("long")))
     assert [20] in steps
     assert len(steps[steps.index([20]) + 1]) == 2
@@ -79,12 +82,15 @@ def test_answers_in_a_parked_step_wait_for_short_slices_only(driver: Driver, mon
         seen.add((scheduler._parking.answering, decoding))
         return 40
 
+    def ask() -> None:
+        monkeypatch.setattr(runner, "step", disturbed)
+        monkeypatch.setattr(scheduler, "slice", slices)
+        driver.submit("b", "b", prompt(800, 2))
+        driver.submit("c", "c", prompt(800, 3))
+
+    driver.at(lambda e: isinstance(e, TokenDelta) and e.turn == "long", ask)
     driver.submit("long", "a", prompt(64), LONG)
-    driver.wait(lambda e: isinstance(e, TokenDelta) and e.turn == "long")
-    monkeypatch.setattr(runner, "step", disturbed)
-    monkeypatch.setattr(scheduler, "slice", slices)
-    driver.submit("b", "b", prompt(800, 2))
-    driver.run("c", "c", prompt(800, 3))
+    driver.result("c")
     driver.result("b")
     driver.client.send(Cancel(TurnId("long")))
     assert (True, True) in seen

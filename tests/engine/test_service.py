@@ -153,10 +153,9 @@ def test_several_conversations_answer_as_they_would_alone(driver: Driver) -> Non
 
 
 def test_cancel_keeps_what_was_said_and_the_others_go_on(driver: Driver) -> None:
+    driver.at(lambda e: driver.deltas("1") >= 5, lambda: driver.client.send(Cancel(TurnId("1"))))
     driver.submit("1", "a", prompt(100), LONG)
     driver.submit("2", "b", prompt(120, 2), LONG)
-    driver.wait_tokens("1", 5)
-    driver.client.send(Cancel(TurnId("1")))
     done = driver.result("1")
     assert done.reason == "cancelled"
     assert len(done.generated) >= 5
@@ -169,9 +168,10 @@ def test_cancel_keeps_what_was_said_and_the_others_go_on(driver: Driver) -> None
 
 
 def test_a_prefill_that_was_stopped_goes_on_where_it_was(driver: Driver) -> None:
+    driver.at(
+        lambda e: isinstance(e, PrefillProgress) and e.done >= 1000, lambda: driver.client.send(Cancel(TurnId("1")))
+    )
     driver.submit("1", "c", prompt(4000))
-    driver.wait(lambda e: isinstance(e, PrefillProgress) and e.done >= 1000)
-    driver.client.send(Cancel(TurnId("1")))
     stopped = driver.result("1")
     assert stopped.reason == "cancelled"
     assert not stopped.generated.ids

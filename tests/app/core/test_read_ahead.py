@@ -16,12 +16,13 @@ from app.core import read_ahead
 from app.core.events import ImportDone, ImportFailed
 from app.core.gate import ReadyModel
 from app.core.kept import documents_of
-from engine.messages import ComputedRange, DocumentProgress, DocumentRead, DocumentStopped
+from engine.messages import ComputedRange, DocumentProgress, DocumentRead, DocumentStopped, StopDocument
 from engine.store.tools import StoreTools
 from rag import reread
 from rag.pdf.client import ExtractedPage
 from rag.pdf.text import CharMap
 from tests.app.core.test_workspace import QUICK, Desk
+from tests.app.held import held_until
 from tests.rag import pdf_files
 from tests.rag.test_reread import hebrew
 
@@ -42,6 +43,12 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     made = Desk(tmp_path, read_ahead=True)
     yield made
     made.workspace.close()
+
+
+@pytest.fixture
+def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No document is read to its end before it was told to stop."""
+    held_until(monkeypatch, StopDocument, 2)
 
 
 def events_for(desk: Desk, seconds: float) -> list[Any]:
@@ -120,6 +127,7 @@ def test_text_read_anew_is_read_ahead_again(desk: Desk, starter_model: Path) -> 
     assert (read.document, read.computed > 0) == (str(document.id), True)
 
 
+@pytest.mark.usefixtures("_unhurried")
 def test_the_trash_ends_it(desk: Desk, starter_model: Path) -> None:
     desk.load(starter_model)
     document = desk.book(5)
@@ -134,6 +142,7 @@ def test_the_trash_ends_it(desk: Desk, starter_model: Path) -> None:
     assert read.computed == stopped.total - stopped.done, "it goes on where it was stopped"
 
 
+@pytest.mark.usefixtures("_unhurried")
 def test_the_reader_ends_it_and_a_new_document_goes_on(desk: Desk, starter_model: Path) -> None:
     desk.load(starter_model)
     first = desk.book(5)
@@ -145,6 +154,7 @@ def test_the_reader_ends_it_and_a_new_document_goes_on(desk: Desk, starter_model
     assert [desk.until(DocumentRead).document for _ in range(2)] == [str(second), str(first)]
 
 
+@pytest.mark.usefixtures("_unhurried")
 def test_a_newer_document_is_read_before_the_rest(desk: Desk, starter_model: Path) -> None:
     desk.load(starter_model)
     first = desk.book(5)
@@ -160,6 +170,7 @@ def test_a_newer_document_is_read_before_the_rest(desk: Desk, starter_model: Pat
     ]
 
 
+@pytest.mark.usefixtures("_unhurried")
 def test_imports_and_their_vectors_come_first(desk: Desk, starter_model: Path) -> None:
     """They get next to nothing of a processor that the model reads with."""
     desk.load(starter_model)
@@ -182,7 +193,7 @@ def test_what_is_taken_in_is_at_work_until_its_vectors_are_made(desk: Desk, monk
     monkeypatch.setattr(imports, "_take_in", lambda *job: (during.append(imports.at_work), taken(*job))[1])
     monkeypatch.setattr(imports, "_have_embedder", lambda job: (during.append(imports.at_work), embedded(job)))
     desk.book(1)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while imports.at_work and time.monotonic() < until:
         time.sleep(0.01)
     assert during == [True, True]
@@ -207,6 +218,7 @@ def test_never_without_being_asked_for(tmp_path: Path, starter_model: Path) -> N
     desk.workspace.close()
 
 
+@pytest.mark.usefixtures("_unhurried")
 def test_never_on_battery(desk: Desk, starter_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The battery is the machine's: what psutil would tell of one is put in its place."""
     plugged = False
@@ -260,7 +272,7 @@ def test_emptying_the_trash_frees_what_was_read(desk: Desk, starter_model: Path,
         desk = Desk(desk.home, read_ahead=True)
     with StoreTools(desk.workspace.paths.kv) as tools:
         names = {(gone,), (kept,), (gone, kept)}
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while {documents_of(name) for name in tools.names()} != names and time.monotonic() < until:
             time.sleep(0.05)  # it is written behind
         before = tools.stat().live_bytes

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
+from pytestqt.wait_signal import MultiSignalBlocker, SignalBlocker
 
 from app.core.paths import Paths
 from app.core.workspace import Workspace
@@ -16,6 +17,9 @@ from app.services import Services
 from app.tasks import Tasks
 from app.widgets.theme import Theme
 from app.widgets.toast import Toasts
+from tests.app.gui.driver import LONGEST_S, ROUNDS
+
+LONGEST_MS = round(1000 * LONGEST_S)
 
 # The offscreen platform says this about every window with a minimum size.
 OFFSCREEN_NOISE = "This plugin does not support propagateSizeHints"
@@ -27,6 +31,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in item.path.parents:
             item.add_marker(pytest.mark.gui)
             item.add_marker(pytest.mark.qt_log_ignore(OFFSCREEN_NOISE))
+
+
+class PatientBot(QtBot):
+    """What must come is waited for as long as a very busy machine takes."""
+
+    def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = LONGEST_MS) -> None:
+        super().waitUntil(callback, timeout=timeout)
+
+    def waitSignal(self, signal: object, *, timeout: int = LONGEST_MS, **more: object) -> SignalBlocker:
+        return super().waitSignal(signal, timeout=timeout, **more)
+
+    def waitSignals(self, signals: list[object], *, timeout: int = LONGEST_MS, **more: object) -> MultiSignalBlocker:
+        return super().waitSignals(signals, timeout=timeout, **more)
+
+    def wait(self, ms: int) -> None:
+        super().wait(ms)
+        for _ in range(ROUNDS):  # what one event brings about comes with the next
+            QApplication.processEvents()
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    return PatientBot(request)
 
 
 @pytest.fixture

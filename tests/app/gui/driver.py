@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,9 @@ from app.core.paths import Paths
 from app.core.records import Message
 from app.gui import Desktop
 from engine.messages import ConversationId, ModelFailed
+
+LONGEST_S = 240.0  # until what must come has come: told is that it hangs, not how busy the machine is
+ROUNDS = 20  # of the event loop: what one event brings about comes with the next
 
 
 class Driver:
@@ -37,9 +41,9 @@ class Driver:
         self.desktop.show()
         self.until(lambda: self.window.controller.on_screen is not None, "no conversation was shown")
 
-    def until(self, condition: Callable[[], object], otherwise: str, seconds: float = 120.0) -> None:
+    def until(self, condition: Callable[[], object], otherwise: str) -> None:
         """Runs the event loop until `condition` holds; fails with `otherwise`."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + LONGEST_S
         while not condition():
             self.application.processEvents()
             time.sleep(0.002)
@@ -47,8 +51,9 @@ class Driver:
                 raise TimeoutError(otherwise)
 
     def wait(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        self.until(lambda: time.monotonic() > end, "", seconds + 60)
+        """At least so long, and for some rounds of the event loop."""
+        end, rounds = time.monotonic() + seconds, itertools.count(1)
+        self.until(lambda: next(rounds) > ROUNDS and time.monotonic() > end, "")
 
     # --- what a reader does -----------------------------------------------------------------------
     def use_model(self, model: Path) -> None:
@@ -96,7 +101,7 @@ class Driver:
         """Closes the window and waits until everything is saved."""
         if not self.ended:
             self.window.close()
-            self.until(lambda: self.ended, "the window did not end", 60)
+            self.until(lambda: self.ended, "the window did not end")
             for left in (self.window, self.desktop):
                 left.deleteLater()
             self.application.sendPostedEvents(None, QEvent.Type.DeferredDelete)

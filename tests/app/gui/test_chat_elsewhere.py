@@ -65,16 +65,16 @@ def test_the_open_window_notices_what_a_terminal_stores(qapp: QApplication, tmp_
             other.append(here, "assistant", "Answered there.", Tokens())
             made = other.create("Begun in a terminal")
             transcript, rows = driver.window.chat.transcript, driver.window.conversations.rows
-            driver.until(lambda: len(transcript.messages()) == 2, "the turn is not shown", 10)
-            driver.until(lambda: rows.place(made.id) is not None, "the new conversation is not listed", 10)
+            driver.until(lambda: len(transcript.messages()) == 2, "the turn is not shown")
+            driver.until(lambda: rows.place(made.id) is not None, "the new conversation is not listed")
             assert driver.window.conversations.current == here
             other.rename(here, "Named in a terminal")
             other.trash(made.id)
-            driver.until(lambda: rows.place(made.id) is None, "the deleted one stays listed", 10)
-            driver.until(lambda: driver.window.controller.conversation.title == "Named in a terminal", "old name", 10)
+            driver.until(lambda: rows.place(made.id) is None, "the deleted one stays listed")
+            driver.until(lambda: driver.window.controller.conversation.title == "Named in a terminal", "old name")
             driver.window.notice(Notice("Lost.", "", "", here))
             said = driver.desktop.toasts._text
-            driver.until(lambda: said.text() == "“Named in a terminal”: Lost.", "the notice is not named", 10)
+            driver.until(lambda: said.text() == "“Named in a terminal”: Lost.", "the notice is not named")
     finally:
         driver.quit()
 
@@ -94,21 +94,21 @@ def test_the_open_window_notices_what_a_terminal_does_to_the_library(
         driver.until(driver.documents, "not attached")
         window = driver.window
         orchard = window.library.rows.documents()[0].id
-        driver.until(lambda: window.reader.wanted() == orchard, "the reader is empty", 10)
+        driver.until(lambda: window.reader.wanted() == orchard, "the reader is empty")
         with closing(Library(driver.desktop.workspace.paths.library)) as other:
             added = other.add(make_pdf("harbour.pdf", long_pages("harbour", 2)))
             other.make_collection("Towns")
             other.put_in("Towns", [added.id])
-            driver.until(lambda: "harbour.pdf" in window.library.rows.names().values(), "not listed", 5)
-            driver.until(lambda: [c.name for c in window.library.collections.known] == ["Towns"], "no collection", 5)
+            driver.until(lambda: "harbour.pdf" in window.library.rows.names().values(), "not listed")
+            driver.until(lambda: [c.name for c in window.library.collections.known] == ["Towns"], "no collection")
             other.trash(orchard)
-            driver.until(lambda: orchard not in window.library.rows.names(), "the removed one stays listed", 5)
+            driver.until(lambda: orchard not in window.library.rows.names(), "the removed one stays listed")
             assert window.reader.wanted() is None, "the reader keeps it open"
             gone = [ChipFace(orchard, "orchard.pdf", "in the trash")]
-            driver.until(lambda: chips(driver) == gone, "the chip does not say so", 5)
+            driver.until(lambda: chips(driver) == gone, "the chip does not say so")
             other.restore(orchard)
-            driver.until(lambda: window.reader.wanted() == orchard, "what came back is not opened", 5)
-            driver.until(lambda: chips(driver) == [ChipFace(orchard, "orchard.pdf")], "still called gone", 5)
+            driver.until(lambda: window.reader.wanted() == orchard, "what came back is not opened")
+            driver.until(lambda: chips(driver) == [ChipFace(orchard, "orchard.pdf")], "still called gone")
     finally:
         driver.quit()
 

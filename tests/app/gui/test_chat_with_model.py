@@ -14,8 +14,9 @@ from pytestqt.qtbot import QtBot
 from app.core.events import TurnPhase
 from app.models.dialog import ModelsDialog
 from assets import sample_pdf
-from engine.messages import Sampling
+from engine.messages import Cancel, Sampling
 from tests.app.gui.driver import Driver
+from tests.app.held import held_until
 
 pytestmark = pytest.mark.model
 
@@ -40,7 +41,7 @@ def stop(driver: Driver, qtbot: QtBot) -> None:
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     qtbot.keyClick(window, Qt.Key.Key_Escape)
-    driver.until(lambda: not window.controller.live.running(), "it does not stop", 20)
+    driver.until(lambda: not window.controller.live.running(), "it does not stop")
 
 
 def test_stop_continue_and_answer_again(driver: Driver, qtbot: QtBot) -> None:
@@ -54,9 +55,7 @@ def test_stop_continue_and_answer_again(driver: Driver, qtbot: QtBot) -> None:
     assert driver.shown_text() == half.text
     assert len(half.text) > 40
 
-    go_on = [
-        b for b in window.chat.transcript.answers[-1].findChildren(QPushButton) if b.text() == "Continue"
-    ]
+    go_on = [b for b in window.chat.transcript.answers[-1].findChildren(QPushButton) if b.text() == "Continue"]
     go_on[0].click()
     driver.until(lambda: len(driver.shown_text()) > len(half.text) + 20, "it does not go on")
     assert driver.shown_text().startswith(half.text)
@@ -76,8 +75,9 @@ def test_stop_continue_and_answer_again(driver: Driver, qtbot: QtBot) -> None:
 
 
 def test_a_stop_while_a_document_is_read_costs_nothing_that_was_read(
-    qapp: QApplication, tmp_path: Path, starter_model: Path, qtbot: QtBot
+    qapp: QApplication, tmp_path: Path, starter_model: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    held_until(monkeypatch, Cancel, 12)  # of 64 tokens
     made = Driver(qapp, tmp_path / "home")
     try:
         made.show()
@@ -86,7 +86,7 @@ def test_a_stop_while_a_document_is_read_costs_nothing_that_was_read(
         made.desktop.workspace.update_settings(fetch_embedder=False, sampling=short, read_ahead=False, engine=slow)
         made.add(sample_pdf())
         made.use_model(starter_model)
-        made.until(made.documents, "it is not attached", 20)
+        made.until(made.documents, "it is not attached")
         _ask_stop_and_ask_again(made, qtbot)
     finally:
         made.quit()
@@ -97,7 +97,7 @@ def _ask_stop_and_ask_again(driver: Driver, qtbot: QtBot) -> None:
     phases: list[TurnPhase] = []
     driver.desktop.bridge.turn_phase.connect(phases.append)
     driver.ask("How long is a document kept?")
-    driver.until(lambda: any(one.phase == "reading" and one.done >= 512 for one in phases), "nothing is read", 60)
+    driver.until(lambda: any(one.phase == "reading" and one.done >= 512 for one in phases), "nothing is read")
     stop(driver, qtbot)
     (stopped,) = driver.answered(here)
     tokens = stopped.report.tokens
@@ -123,13 +123,13 @@ def test_second_question_shows_what_was_reused_and_panels_follow(driver: Driver)
     report = driver.answered(here)[1].report
     assert report.tokens.reused.total > 20
     assert window.conversations.rows.at(0).title.startswith("Name a river")
-    driver.until(lambda: window.cache._values["Tokens"].text() not in ("–", "0"), "no state", 20)
+    driver.until(lambda: window.cache._values["Tokens"].text() not in ("–", "0"), "no state")
     assert "1 end" in window.cache._pages.map.accessibleName()
     assert "tokens reused" in window.cache._turn.text()
-    driver.until(lambda: "save" in window.cache._log.toPlainText(), "no operations", 10)
+    driver.until(lambda: "save" in window.cache._log.toPlainText(), "no operations")
     for words in ("Unpin", "Pin"):
         window.cache.pin()
-        driver.until(lambda words=words: window.cache._pin.text() == words, "the pin is not shown", 10)
+        driver.until(lambda words=words: window.cache._pin.text() == words, "the pin is not shown")
     window.tabs.setCurrentWidget(window.timing)
     assert window.timing._cards.count() == 2
 
@@ -139,7 +139,7 @@ def test_wrong_hub_name_is_told_in_the_dialog(driver: Driver) -> None:
     dialog = driver.window.dialogs.shown
     assert isinstance(dialog, ModelsDialog)
     dialog.fetch("not a name")
-    driver.until(lambda: dialog._messages.count(), "no message", 30)
+    driver.until(lambda: dialog._messages.count(), "no message")
     error = dialog._messages.itemAt(0).widget()._error
     assert error.what
     assert error.next

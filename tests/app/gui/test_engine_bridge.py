@@ -56,5 +56,5 @@ def test_a_thousand_events_arrive_in_few_beats_on_the_main_thread(qtbot: QtBot) 
     qtbot.waitUntil(lambda: sum(map(len, received)) == 1000)
     worker.join()
     beats = (time.monotonic() - begun) * 1000 / BEAT_MS
-    assert len(received) <= beats + 2
+    assert len(received) <= 1.06 * beats + 2  # Qt's timers may be 5 % early
     assert threads == {threading.get_ident()}

@@ -13,7 +13,7 @@ def test_use_waits_until_it_is_made() -> None:
     gate, made = threading.Event(), []
 
     def make() -> list[int]:
-        gate.wait(5)
+        gate.wait(60)
         return [3, 1, 2]
 
     late = Late(make)
@@ -24,7 +24,7 @@ def test_use_waits_until_it_is_made() -> None:
     assert not late.is_ready
     assert made == []
     gate.set()
-    user.join(5)
+    user.join(60)
     assert made == [1]
     assert late.is_ready
 

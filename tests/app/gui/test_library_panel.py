@@ -49,12 +49,12 @@ def names(panel: LibraryPanel) -> list[str]:
 def test_pdf_is_imported_and_told_to_others(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf) -> None:
     activities: list[str] = []
     panel.activity.connect(lambda words, job: activities.append(words))
-    with qtbot.waitSignal(panel.changed, timeout=30000):
+    with qtbot.waitSignal(panel.changed):
         panel.importing.add([make_pdf("orchard.pdf", long_pages("orchard", 3))])
     assert names(panel) == ["orchard.pdf"]
     assert panel.rows.documents()[0].pages == 3
     assert any("orchard.pdf" in words for words in activities)
-    qtbot.waitUntil(lambda: activities[-1] == "" or "meaning" in activities[-1], timeout=10000)
+    qtbot.waitUntil(lambda: activities[-1] == "" or "meaning" in activities[-1])
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_wrong_file_says_why_and_changes_nothing(
     file = tmp_path / name
     file.write_bytes(content)
     panel.importing.add([file])
-    qtbot.waitUntil(lambda: panel.findChild(ErrorCard) is not None, timeout=30000)
+    qtbot.waitUntil(lambda: panel.findChild(ErrorCard) is not None)
     error = panel.findChild(ErrorCard)._error
     assert name in error.what + error.why
     assert error.next
@@ -85,7 +85,7 @@ def test_errors_leave_room_and_fit_the_column(panel: LibraryPanel, qtbot: QtBot,
         file.write_bytes(b"plain text")
     panel.resize(200, 320)
     panel.importing.add(files)
-    qtbot.waitUntil(lambda: len(panel.findChildren(ErrorCard)) == 5, timeout=30000)
+    qtbot.waitUntil(lambda: len(panel.findChildren(ErrorCard)) == 5)
     qtbot.wait(50)
     assert 24 < panel._errors.height() < 50, "several are one line until it is unfolded"
     assert panel._errors.summary.fold.text().strip() == "5 imports failed"
@@ -103,9 +103,9 @@ def test_errors_leave_room_and_fit_the_column(panel: LibraryPanel, qtbot: QtBot,
 
 
 def test_many_documents_are_found_by_name(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf) -> None:
-    with qtbot.waitSignal(panel.changed, timeout=30000):
+    with qtbot.waitSignal(panel.changed):
         panel.importing.add([make_pdf("orchard.pdf", long_pages("orchard", 1))])
-    qtbot.waitUntil(lambda: not panel.rows.imports(), timeout=30000)
+    qtbot.waitUntil(lambda: not panel.rows.imports())
     (one,) = panel.rows.documents()
     assert not panel.search.isVisible()
     many = [replace(one, id=100 + n, name=f"Report {n} of the Harbour.pdf", added=one.added - n) for n in range(300)]
@@ -127,37 +127,37 @@ def test_many_documents_are_found_by_name(panel: LibraryPanel, qtbot: QtBot, mak
 def test_folder_without_pdfs_says_so(panel: LibraryPanel, qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / "holiday").mkdir()
     panel.importing.add([tmp_path / "holiday"])
-    qtbot.waitUntil(lambda: panel.findChild(ErrorCard) is not None, timeout=5000)
+    qtbot.waitUntil(lambda: panel.findChild(ErrorCard) is not None)
     assert "holiday" in panel.findChild(ErrorCard)._error.what
 
 
 def test_stopped_import_leaves_the_list(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf) -> None:
     panel.importing.add([make_pdf("long.pdf", long_pages("long", 120))])
-    qtbot.waitUntil(lambda: bool(panel.rows.imports()), timeout=10000)
+    qtbot.waitUntil(lambda: bool(panel.rows.imports()))
     panel.list.setCurrentIndex(panel.rows.index(0))
     panel.remove()
-    qtbot.waitUntil(lambda: not panel.rows.imports(), timeout=30000)
+    qtbot.waitUntil(lambda: not panel.rows.imports())
 
 
 def test_remove_is_undone(panel: LibraryPanel, qtbot: QtBot, make_pdf: MakePdf, services: Services) -> None:
-    with qtbot.waitSignal(panel.changed, timeout=30000):
+    with qtbot.waitSignal(panel.changed):
         panel.importing.add([make_pdf("orchard.pdf", long_pages("orchard", 1))])
-    qtbot.waitUntil(lambda: not panel.rows.imports(), timeout=30000)
+    qtbot.waitUntil(lambda: not panel.rows.imports())
     panel.list.setCurrentIndex(panel.rows.index(0))
     panel.activateWindow()
     panel.list.setFocus()
     qtbot.waitUntil(panel.list.hasFocus)
     qtbot.keyClick(panel.list, Qt.Key.Key_Delete)
     assert names(panel) == []
-    qtbot.waitUntil(lambda: services.workspace.library.documents() == [], timeout=5000)
+    qtbot.waitUntil(lambda: services.workspace.library.documents() == [])
     services.toasts._action.click()
-    qtbot.waitUntil(lambda: names(panel) == ["orchard.pdf"], timeout=5000)
+    qtbot.waitUntil(lambda: names(panel) == ["orchard.pdf"])
 
 
 def test_intake_report_counts_kinds_and_opens_pages(
     services: Services, qtbot: QtBot, theme: Theme, make_pdf: MakePdf, panel: LibraryPanel
 ) -> None:
-    with qtbot.waitSignal(panel.changed, timeout=30000):
+    with qtbot.waitSignal(panel.changed):
         panel.importing.add([make_pdf("mixed.pdf", [*long_pages("mixed", 2), []])])
     report = services.workspace.library.report(panel.rows.documents()[0].id)
     assert summary(report).startswith("3 pages: 2 text")
@@ -192,12 +192,12 @@ def test_a_collection_shows_its_own_documents(qtbot: QtBot, services: Services) 
     panel = LibraryPanel(services)
     qtbot.addWidget(panel)
     panel.reload()
-    qtbot.waitUntil(lambda: panel.rows.rowCount() == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: panel.rows.rowCount() == 1)
     panel.collections.make("Empty")
-    qtbot.waitUntil(lambda: panel.collections.shown == "Empty" and panel.rows.rowCount() == 0, timeout=10_000)
+    qtbot.waitUntil(lambda: panel.collections.shown == "Empty" and panel.rows.rowCount() == 0)
     assert panel.rows.names() == {int(first.id): first.name}, "names of all stay known"
     panel.collections._put("Empty", first.id, True)
-    qtbot.waitUntil(lambda: panel.rows.rowCount() == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: panel.rows.rowCount() == 1)
     texts = [action.text() for action in panel.collections.menu_for(QMenu(panel)).actions()]
     assert "Empty  (1)" in texts
     with qtbot.waitSignal(panel.collections.ask_wanted) as asked:

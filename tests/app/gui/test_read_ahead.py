@@ -12,9 +12,10 @@ from PySide6.QtWidgets import QApplication, QCheckBox
 from app.frame.status import reading_words
 from app.preferences.dialog import PreferencesDialog
 from app.widgets.rows import FACE
-from engine.messages import DocumentProgress, DocumentStopped
+from engine.messages import DocumentProgress, DocumentStopped, StopDocument
 from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages
+from tests.app.held import held_until
 
 MakePdf = Callable[..., Path]
 
@@ -44,23 +45,26 @@ def test_it_is_shown_while_it_runs_and_when_it_is_done(driver: Driver, make_pdf:
     driver.until(lambda: ", read" in detail(driver), "it was not read")
     assert re.fullmatch(r"3 pages, read in [\d.]+ m?s, [\d.]+ MB", detail(driver))
     assert any(re.match(r"reading orchard\.pdf ahead: [\d,]+ of [\d,]+ tokens", words) for words in seen)
-    driver.until(lambda: not status._activity.toolTip(), "the activity stays", 20)
+    driver.until(lambda: not status._activity.toolTip(), "the activity stays")
     assert not status._cancel.isVisible()
 
 
 @pytest.mark.model
-def test_it_is_paused_and_goes_on_by_its_button(driver: Driver, make_pdf: MakePdf) -> None:
+def test_it_is_paused_and_goes_on_by_its_button(
+    driver: Driver, make_pdf: MakePdf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_until(monkeypatch, StopDocument, 2)
     status, stopped = driver.window.status, []
     driver.desktop.bridge.document_stopped.connect(stopped.append)
     driver.add(make_pdf("orchard.pdf", long_pages("orchard", 5)))
     driver.until(lambda: status._cancel.isVisible() and "ahead" in status._activity.toolTip(), "it does not begin")
     assert status._cancel.accessibleName() == "Stop reading ahead"
     status._cancel.click()
-    driver.until(lambda: stopped, "it does not stop", 20)
+    driver.until(lambda: stopped, "it does not stop")
     (event,) = stopped
     assert isinstance(event, DocumentStopped)
     assert event.done < event.total
-    driver.until(lambda: "paused at" in status._activity.toolTip(), "it is not said", 5)
+    driver.until(lambda: "paused at" in status._activity.toolTip(), "it is not said")
     assert ", read" not in detail(driver)
     assert status._cancel.accessibleName() == "Go on reading ahead"
     begun: list[DocumentProgress] = []
@@ -68,7 +72,7 @@ def test_it_is_paused_and_goes_on_by_its_button(driver: Driver, make_pdf: MakePd
     status._cancel.click()
     driver.until(lambda: ", read" in detail(driver), "it does not go on")
     assert begun[0].done >= event.done, "it goes on where it was"
-    driver.until(lambda: not status._cancel.isVisible(), "the button stays", 20)
+    driver.until(lambda: not status._cancel.isVisible(), "the button stays")
 
 
 def test_words_of_the_activity() -> None:
@@ -91,7 +95,7 @@ def test_the_preference_is_a_box_to_tick(qapp: QApplication, tmp_path: Path) -> 
         assert box.isChecked()
         box.click()
         workspace = driver.desktop.workspace
-        driver.until(lambda: not workspace.settings.read_ahead, "not stored", 5)
+        driver.until(lambda: not workspace.settings.read_ahead, "not stored")
         dialog.close()
     finally:
         driver.quit()

@@ -40,12 +40,12 @@ def test_it_is_there_where_the_template_can_and_loads_the_model_again(driver: Dr
     switch, workspace = driver.window.chat.header.reasoning, driver.desktop.workspace
     assert not switch.isVisible()
     driver.use_model(model(tmp_path / "switched", SWITCHED))
-    driver.until(switch.isVisible, "it is not offered", 10)
+    driver.until(switch.isVisible, "it is not offered")
     assert switch.isChecked(), "left to the template, it reasons"
     loads: list[object] = []
     driver.desktop.bridge.model_loaded.connect(loads.append)
     switch.click()
-    driver.until(lambda: loads, "the model is not loaded again", 30)
+    driver.until(lambda: loads, "the model is not loaded again")
     assert workspace.settings.engine.reasoning == "off"
     assert workspace.loaded is not None
     assert workspace.loaded.reasoning == "off"
@@ -53,22 +53,22 @@ def test_it_is_there_where_the_template_can_and_loads_the_model_again(driver: Dr
     assert switch.accessibleName().endswith("off")
     assert workspace.engine.model.chat.segments.assistant_open.endswith("<think></think>")
     driver.use_model(model(tmp_path / "plain", PLAIN))
-    driver.until(lambda: not switch.isVisible(), "a model without it has it", 10)
+    driver.until(lambda: not switch.isVisible(), "a model without it has it")
 
 
 def test_how_much_is_chosen_from_a_menu(driver: Driver, tmp_path: Path) -> None:
     switch, workspace = driver.window.chat.header.reasoning, driver.desktop.workspace
     driver.use_model(model(tmp_path / "effort", PLAIN + "{{ reasoning_effort | default('medium') }}"))
-    driver.until(switch.isVisible, "it is not offered", 10)
+    driver.until(switch.isVisible, "it is not offered")
     assert switch.text() == "Reasoning: auto"
     choices = {action.text(): action for action in switch.menu().actions()}
     assert list(choices) == ["Auto", "Low", "Medium", "High"]
     choices["High"].trigger()
-    driver.until(lambda: switch.text() == "Reasoning: high", "not loaded again", 30)
+    driver.until(lambda: switch.text() == "Reasoning: high", "not loaded again")
     assert workspace.settings.engine.reasoning == "high"
     assert workspace.engine.model.chat.segments.assistant_open.endswith("high")
     driver.use_model(model(tmp_path / "switched", SWITCHED))
-    driver.until(lambda: switch.text() == "Reasoning", "the menu stays", 10)
+    driver.until(lambda: switch.text() == "Reasoning", "the menu stays")
     assert switch.isChecked()
     assert switch.menu() is None
 
@@ -76,7 +76,7 @@ def test_how_much_is_chosen_from_a_menu(driver: Driver, tmp_path: Path) -> None:
 def test_templates_and_placement_are_preferences(driver: Driver, tmp_path: Path) -> None:
     driver.use_model(model(tmp_path / "switched", SWITCHED))
     workspace = driver.desktop.workspace
-    driver.until(lambda: workspace.loaded is not None, "not loaded", 10)
+    driver.until(lambda: workspace.loaded is not None, "not loaded")
     driver.window.dialogs.preferences()
     dialog = driver.window.dialogs.shown
     assert isinstance(dialog, PreferencesDialog)
@@ -88,11 +88,11 @@ def test_templates_and_placement_are_preferences(driver: Driver, tmp_path: Path)
     by_name["Layers on the GPU"].setValue(3)
     rules = by_name["Tensor rules"]
     rules.setPlainText("exps=nowhere")
-    driver.until(lambda: workspace.settings.engine.gpu_layers == 3, "not stored", 5)
+    driver.until(lambda: workspace.settings.engine.gpu_layers == 3, "not stored")
     assert workspace.settings.engine.chat_template == "brief"
     assert workspace.settings.engine.tensor_overrides == ()
     assert "Not stored" in rules.parent().hint.text()
     rules.setPlainText("exps=CPU\nattn=GPU0")
     wanted = ("exps=CPU", "attn=GPU0")
-    driver.until(lambda: workspace.settings.engine.tensor_overrides == wanted, "not stored", 5)
+    driver.until(lambda: workspace.settings.engine.tensor_overrides == wanted, "not stored")
     dialog.close()

@@ -115,13 +115,13 @@ def test_a_query_is_tried_where_the_next_question_would_look(
     panel.show_conversation(conversation.id, ())
     panel.query.setText("deposit day card")
     qtbot.keyClick(panel.query, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: bool(rows(panel)), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(rows(panel)))
     assert "sample" in rows(panel)[0].accessibleName()
     assert rows(panel)[0].found.use == "no room", "nothing of a tried query is in a context"
     assert use_words(rows(panel)[0].found, tried=True) == ""
     panel.put(replace(conversation, scope=Scope("page 1", int(document.id), 9, 9)))
     panel._try()
-    qtbot.waitUntil(lambda: all(row.found.page_index == 9 for row in rows(panel)), timeout=10_000)
+    qtbot.waitUntil(lambda: all(row.found.page_index == 9 for row in rows(panel)))
 
 
 def test_scores_in_words() -> None:
@@ -187,7 +187,7 @@ def test_selected_text_can_be_asked_about(qtbot: QtBot, services: Services, make
     reader.resize(500, 700)
     reader.show()
     reader.open(int(document.id), Place(0))
-    qtbot.waitUntil(lambda: reader.view.page == 0 and reader.current() is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: reader.view.page == 0 and reader.current() is not None)
     view, pane = reader.view, reader.view.viewport()
     line = reader._file.rectangles(0, 0, 20)[0]
     begin = view._box(0).topLeft() + line.topLeft() * view._scale() + QPoint(1, 4)
@@ -195,7 +195,7 @@ def test_selected_text_can_be_asked_about(qtbot: QtBot, services: Services, make
     QTest.mousePress(pane, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, begin.toPoint())
     QTest.mouseMove(pane, ((begin + end) / 2).toPoint())
     QTest.mouseRelease(pane, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, end.toPoint())
-    qtbot.waitUntil(lambda: reader.selecting.offer.isVisible(), timeout=10_000)
+    qtbot.waitUntil(lambda: reader.selecting.offer.isVisible())
     _, selection = reader.selecting.selection
     assert selection.text().strip() in "The quick brown fox jumps over the lazy dog."
     with qtbot.waitSignal(reader.about) as asked:

@@ -65,7 +65,7 @@ def test_result_for_a_deleted_widget_is_dropped(tasks: Tasks, qtbot: QtBot) -> N
 
     taken: list[int] = []
     receiver, gate, done = Receiver(), threading.Event(), []
-    tasks.write(lambda: gate.wait(5), receiver.take)
+    tasks.write(lambda: gate.wait(60), receiver.take)
     tasks.write(lambda: 1, done.append)
     import shiboken6
 

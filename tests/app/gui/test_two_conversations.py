@@ -57,7 +57,7 @@ def _switch_while_both_run(driver: Driver, first: str, second: str) -> None:
         driver.until(lambda: driver.shown_text(), "nothing is shown of the running answer")
         assert {turn.conversation for turn in live.running()} == {first, second}
         before = driver.shown_text()
-        driver.until(lambda before=before: len(driver.shown_text()) > len(before), "it does not grow", 60)
+        driver.until(lambda before=before: len(driver.shown_text()) > len(before), "it does not grow")
         assert driver.shown_text().startswith(before[:20])
         assert live.get(conversation).text.startswith(driver.shown_text()[:20])
     assert [stall for stall in watchdog.stop() if stall.is_ours] == []
@@ -104,7 +104,7 @@ def _is_brought_back(driver: Driver, conversation: str) -> None:
         driver.wait(0.1)
         return any(report.conversation == conversation and report.tier == "memory" for report in reports)
 
-    driver.until(is_back, "it stays on disk", 30)
+    driver.until(is_back, "it stays on disk")
     driver.desktop.bridge.state_report.disconnect(reports.append)
 
 

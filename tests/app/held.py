@@ -1,0 +1,31 @@
+"""An engine that gives time to whoever wants to stop it, so that a busy machine is not too late."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import pytest
+
+from engine.client import EngineClient
+from engine.messages import Command
+from engine.runner import Runner
+from kernels.program import StepResult
+
+
+def held_until(monkeypatch: pytest.MonkeyPatch, command: type[Command], steps: int) -> None:
+    """Behind its first `steps` steps the engine goes on only once such a command was sent to it."""
+    sent, done, send, step = threading.Event(), itertools.count(), EngineClient.send, Runner.step
+
+    def sending(client: EngineClient, given: Command) -> None:
+        send(client, given)
+        if isinstance(given, command):
+            sent.set()
+
+    def stepping(runner: Runner, *given: object, **named: object) -> StepResult:
+        if next(done) >= steps:
+            sent.wait(100)
+        return step(runner, *given, **named)
+
+    monkeypatch.setattr(EngineClient, "send", sending)
+    monkeypatch.setattr(Runner, "step", stepping)
