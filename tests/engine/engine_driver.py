@@ -69,8 +69,8 @@ class Driver:
             act()
 
     def at(self, wanted: Callable[[Event], object], act: Callable[[], object]) -> None:
-        """Does `act` once, on the engine's thread, in the moment of an event: what is sent is dealt with before its next
-        step, however busy this machine is."""
+        """Does `act` once, on the engine's thread, in the moment of an event: what it sends is dealt with before the
+        next step, however busy this machine is."""
         self._acts.append((wanted, act))
 
     def wait(self, wanted: Callable[[Event], bool], seconds: float = 60) -> Event:

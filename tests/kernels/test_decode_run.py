@@ -21,6 +21,7 @@ from tests.kernels.test_sample import Plain
 
 PROMPTS = (PAGE - 5, 20, 2 * PAGE + 30)  # the first ends right before the border of a page
 STEPS = 12
+LONG = 32_768  # steps: many times as long as a thread may be kept waiting
 NO_IDS = np.zeros(0, np.int32)
 STRUCK = np.arange(0, 300, 3, dtype=np.int32)
 RULES = {
@@ -130,20 +131,20 @@ def test_the_flag_ends_it_behind_the_step_in_progress_or_that_too() -> None:
 
 def test_a_flag_that_another_thread_sets_ends_it() -> None:
     model = small_model()
-    native, pages, cancel = NativeProgram(model.program, 1), model.pages(1, 4096), np.zeros(1, np.uint8)
+    native, pages, cancel = NativeProgram(model.program, 1), model.pages(1, LONG), np.zeros(1, np.uint8)
     draw = Draw(sampler(RULES["greedy"]), array("i", [7]), 0, NO_IDS, NO_IDS)
     timer = threading.Timer(0.02, lambda: cancel.fill(PARK))
     timer.start()
-    found = native.decode([((7,), (1,), 0, pages.table[0], True, 1)], [draw], cancel, 4096, 1e6)
+    found = native.decode([((7,), (1,), 0, pages.table[0], True, 1)], [draw], cancel, LONG, 1e6)
     timer.join()
-    assert 0 < len(found.tokens[0]) == len(found.milliseconds) < 2048
+    assert 0 < len(found.tokens[0]) == len(found.milliseconds) < LONG // 2
 
 
 def test_no_step_begins_that_would_end_too_late() -> None:
     answers = Answers(small_model())
     assert len(answers.at_once(RULES["greedy"], ms=0.0).milliseconds) == 1
-    whole = answers.at_once(RULES["greedy"])
-    limit = 0.5 * STEPS * min(whole.milliseconds)
+    steps = [ms for _ in range(5) for ms in answers.at_once(RULES["greedy"]).milliseconds]
+    limit = 0.3 * STEPS * min(steps)  # a step of a quiet moment: that none is three times as fast is sure
     assert len(answers.at_once(RULES["greedy"], ms=limit).milliseconds) < STEPS
 
 

@@ -106,17 +106,17 @@ def test_cancel_stops_the_step() -> None:
 def test_cancel_takes_effect_while_a_step_runs() -> None:
     model = small_model("F32")
     native = NativeProgram(model.program, 2)
-    pages = model.pages(40, 700)
-    batch = batch_of(pages, [(s, TOKENS, 0) for s in range(40)])
+    pages = model.pages(120, 700)
+    batch = batch_of(pages, [(s, TOKENS, 0) for s in range(120)])  # some 4 s of processor time
     results: list[bool] = []
     worker = threading.Thread(target=lambda: results.append(native.step(batch).completed))
     worker.start()
     time.sleep(0.05)
     batch.cancel[0] = 1
-    start = time.monotonic()
+    start = time.process_time()
     worker.join()
     assert results == [False]
-    assert time.monotonic() - start < 2.0  # generous: the machine may be busy
+    assert time.process_time() - start < 1.0
 
 
 def test_idle_threads_use_no_processor_time() -> None:
@@ -124,10 +124,13 @@ def test_idle_threads_use_no_processor_time() -> None:
     native = NativeProgram(model.program, 3)
     pages = model.pages(1, 64)
     assert native.step(batch_of(pages, [(0, TOKENS[:20], 0)])).completed
-    time.sleep(0.05)
-    before = time.process_time()
-    time.sleep(0.4)
-    assert time.process_time() - before < 0.1
+    used = []
+    for _ in range(3):  # other threads of this process may have something to do
+        time.sleep(0.05)
+        before = time.process_time()
+        time.sleep(0.4)
+        used.append(time.process_time() - before)
+    assert min(used) < 0.1
 
 
 def test_wrong_batches_are_refused_by_name() -> None:
