@@ -33,6 +33,12 @@ class Contents:
             raise records.unknown(document_id)
         return found[0]
 
+    def revision(self, document_id: DocumentId) -> int:
+        """Another number after its text came out otherwise, in this or another process; -1: there is no such document.
+        Takes a tenth of a millisecond."""
+        rows = self._shelf.db.tuples("SELECT revision FROM documents WHERE id = ?", (document_id,))
+        return int(rows[0][0]) if rows else -1
+
     def report(self, document_id: DocumentId) -> IntakeReport:
         """What intake made of each page."""
         pages = records.page_reports(self._shelf.db, document_id)

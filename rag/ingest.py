@@ -225,7 +225,10 @@ def index_words(shelf: Shelf, job: Job, document: Document) -> None:
             window = _add_chunks(shelf, document.id, ordinal, window, batch, stemmer)
         ordinal += len(batch)
     with shelf.db.transaction():
-        shelf.db.run("UPDATE documents SET phase = 'vectors', windows = ? WHERE id = ?", (window, document.id))
+        shelf.db.run(
+            "UPDATE documents SET phase = 'vectors', windows = ?, revision = revision + 1 WHERE id = ?",
+            (window, document.id),
+        )
 
 
 def cut(shelf: Shelf, document_id: DocumentId) -> Iterator[Chunk]:

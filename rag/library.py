@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -140,14 +140,9 @@ class Library(Collections):
         """Documents of which an older version read the text or indexed the words; they are searched as they were."""
         return renewal.outdated(self._shelf)
 
-    def index_words(
-        self,
-        on_progress: OnProgress | None = None,
-        cancelled: Cancelled | None = None,
-        on_reread: Callable[[DocumentId], None] = lambda document: None,
-    ) -> Renewed:
-        """Brings `outdated` documents up to date: metadata, words, and text that now comes out otherwise, of which
-        `on_reread` is told. One that cannot be read does not keep the others from it.
+    def index_words(self, on_progress: OnProgress | None = None, cancelled: Cancelled | None = None) -> Renewed:
+        """Brings `outdated` documents up to date: metadata, words, and text that now comes out otherwise. One that
+        cannot be read does not keep the others from it.
 
         Errors: IntakeCancelled (what was made is kept), DocumentError where nothing can be written.
         """
@@ -155,7 +150,7 @@ class Library(Collections):
         for document in self.outdated():
             job = self._job(document, on_progress, cancelled)
             with exclusive(self._lock(document.sha256), job.cancelled):
-                renewed += renewal.renew(self._shelf, job, document.id, on_reread)
+                renewed += renewal.renew(self._shelf, job, document.id)
             job.on_progress(IngestProgress(job.path, document.id, "done", 1, 1))
         return renewed
 

@@ -83,7 +83,8 @@ def _take_over(shelf: Shelf, job: Job, document: Document, pages: Sequence[int])
         with shelf.db.transaction():
             _forget(shelf, document.id, pages)
             shelf.db.run(
-                "UPDATE documents SET file = ?, phase = 'text', windows = 0 WHERE id = ?", (layered.name, document.id)
+                "UPDATE documents SET file = ?, phase = 'text', windows = 0, revision = revision + 1 WHERE id = ?",
+                (layered.name, document.id),
             )
     except BaseException:
         layered.unlink(missing_ok=True)

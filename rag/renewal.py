@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rag import reread, restem
 from rag.errors import DocumentError
 from rag.ingest import Job, Shelf
@@ -21,12 +19,10 @@ def mark(shelf: Shelf, document_id: DocumentId) -> None:
     reread.mark(shelf, document_id)
 
 
-def renew(shelf: Shelf, job: Job, document_id: DocumentId, on_reread: Callable[[DocumentId], None]) -> Renewed:
+def renew(shelf: Shelf, job: Job, document_id: DocumentId) -> Renewed:
     """Nothing where another process did it, or it was removed. Its words are brought up to date also where its file
     cannot be read any more."""
     made = _reread(shelf, job, document_id)
-    if made.read_anew:
-        on_reread(document_id)
     found = restem.outdated(shelf, document_id)
     for old in found:
         restem.restem(shelf, job, old)

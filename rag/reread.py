@@ -133,7 +133,7 @@ def _replace(shelf: Shelf, document: Document, pages: Sequence[ExtractedPage]) -
     windows = _add_passages(shelf, document.id, cut(shelf, document.id), numbers, stemmer)
     shelf.db.run("DELETE FROM vectors WHERE document_id = ?", (document.id,))
     shelf.db.run(
-        "UPDATE documents SET windows = ?2, language = ?3, stemming = ?4, chunker = ?5,"
+        "UPDATE documents SET revision = revision + 1, windows = ?2, language = ?3, stemming = ?4, chunker = ?5,"
         " characters = (SELECT sum(characters) FROM pages WHERE document_id = ?1) WHERE id = ?1",
         (document.id, windows, stemmer.language, stems.STEMMING, records.CHUNKER),
     )

@@ -66,7 +66,7 @@ class DocumentActions:
         """Reads scanned pages, by default all; returns at once. Events as of an import. `rag.recognise.available` tells
         whether the packages for it are installed."""
         known = self._shelves.library().document(DocumentId(document))
-        return self._imports.recognise(known, pages, lambda read: self._planner.texts.forget(int(read.id)))
+        return self._imports.recognise(known, pages)
 
     def fetch_embedder(self, on_bytes: OnBytes = silent, cancelled: IsCancelled = never) -> None:
         """Blocking, for the command line; imports fetch it by themselves. Raises UserError, Cancelled."""
@@ -77,7 +77,7 @@ class DocumentActions:
 
     def resume(self) -> None:
         """Goes on with imports that a quit or crash cut short; for after the start. Returns at once."""
-        self._imports.resume(lambda document: self._planner.texts.forget(int(document)))
+        self._imports.resume()
 
     def trash(self, document: int) -> None:
         """Undone by `restore`. Reading it ahead is stopped."""

@@ -1,5 +1,5 @@
-"""Documents as the prompt needs them, kept in memory: a document only changes when its scans are read
-or an older version's text is read anew."""
+"""Documents as the prompt needs them, kept in memory: a document only changes when its scans are read or its text is
+read anew, in this process or another; its revision tells."""
 
 from __future__ import annotations
 
@@ -25,26 +25,22 @@ class DocumentTexts:
     def __init__(self, library: Callable[[], Library]) -> None:
         self._library = library
         self._lock = threading.Lock()
-        self._kept: dict[int, WholeDocument] = {}
+        self._kept: dict[int, tuple[int, WholeDocument]] = {}  # with their revision
 
     def whole(self, document: int) -> WholeDocument:
         """Raises DocumentError when it is not in the library."""
+        revision = self._library().revision(DocumentId(document))
         with self._lock:
-            found = self._kept.pop(document, None)
-        if found is None:
+            known, found = self._kept.pop(document, (-1, None))
+        if found is None or known != revision:
             library = self._library()
             passages = tuple(library.passages(DocumentId(document)))
             found = WholeDocument(document, library.document(DocumentId(document)).name, passages)
         with self._lock:
-            self._kept[document] = found
+            self._kept[document] = revision, found
             while len(self._kept) > KEPT_DOCUMENTS:
                 self._kept.pop(next(iter(self._kept)))
         return found
-
-    def forget(self, document: int) -> None:
-        """It was read anew."""
-        with self._lock:
-            self._kept.pop(document, None)
 
     def document(self, document: int) -> Document:
         return self._library().document(DocumentId(document))

@@ -31,7 +31,7 @@ from app.core.pace import Pace
 from app.core.settings import Settings
 from rag.errors import IntakeCancelled
 from rag.protocols import OnProgress
-from rag.types import Document, DocumentId, IngestProgress
+from rag.types import Document, IngestProgress
 
 log = logging.getLogger(__name__)
 Done = Callable[[Document], None]
@@ -77,20 +77,20 @@ class Imports:
         self._intake.cancel(job)
         self._vectors.cancel(job)
 
-    def resume(self, reread: Callable[[DocumentId], None] = lambda document: None) -> None:
-        """Goes on with imports that a crash or a quit cut short, and with missing vectors. `reread` is called with
-        each document whose text came out otherwise than before."""
+    def resume(self) -> None:
+        """Goes on with imports that a crash or a quit cut short, with what an older version read, and with missing
+        vectors."""
         for document in self._shelves.library().documents():
             if document.state == "importing":
                 self.submit(document.path, None)
-        self.index_words(reread)
+        self.index_words()
         self.make_vectors()
 
-    def index_words(self, reread: Callable[[DocumentId], None] = lambda document: None) -> JobId | None:
+    def index_words(self) -> JobId | None:
         """Brings documents that an older version read or indexed up to date; None when there is nothing to do."""
         if not self._shelves.library().outdated():
             return None
-        return self._vectors.submit(lambda job: self._index_words(job, reread))
+        return self._vectors.submit(self._index_words)
 
     def make_vectors(self) -> JobId | None:
         """Embeds what has no vectors yet, behind everything else; None when there is nothing to do."""
@@ -121,13 +121,13 @@ class Imports:
         finally:
             self._taking_in = False
 
-    def recognise(self, document: Document, pages: Sequence[int] | None, done: Done) -> JobId:
-        """Reads scanned pages (None: all of them); `done` is called before ImportDone is sent."""
-        job = self._intake.submit(lambda job: self._recognise(job, document, pages, done))
+    def recognise(self, document: Document, pages: Sequence[int] | None) -> JobId:
+        """Reads scanned pages (None: all of them)."""
+        job = self._intake.submit(lambda job: self._recognise(job, document, pages))
         self._emit(ImportQueued(job, document.path))
         return job
 
-    def _recognise(self, job: Job, document: Document, pages: Sequence[int] | None, done: Done) -> None:
+    def _recognise(self, job: Job, document: Document, pages: Sequence[int] | None) -> None:
         """Words first, as with any import; vectors follow."""
 
         def report(progress: IngestProgress) -> None:
@@ -136,9 +136,7 @@ class Imports:
         try:
             library = self._shelves.words_library()
             library.recognise(document.id, pages, report, job.cancelled)
-            read = self._shelves.library().document(document.id)
-            done(read)
-            self._emit(ImportDone(job.id, read))
+            self._emit(ImportDone(job.id, self._shelves.library().document(document.id)))
             self.make_vectors()
         except (IntakeCancelled, Cancelled):
             self._emit(ImportCancelled(job.id, document.path))
@@ -155,9 +153,9 @@ class Imports:
             done(document)
         return ImportDone(job.id, document, known=document.id in before)
 
-    def _index_words(self, job: Job, reread: Callable[[DocumentId], None]) -> None:
+    def _index_words(self, job: Job) -> None:
         try:
-            renewed = self._shelves.library().index_words(self._reporting(job), job.cancelled, reread)
+            renewed = self._shelves.library().index_words(self._reporting(job), job.cancelled)
             for error in renewed.failed:
                 self._emit(Notice(f"{error.what} Its text stays as an older version read it.", error.why, error.next))
             self.make_vectors()

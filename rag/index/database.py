@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import threading
@@ -19,6 +20,7 @@ from rag.index.migrations import migrate
 from rag.index.readonly import connect_read_only, only_readable
 
 Row = dict[str, Any]
+NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
 BUSY_MS = 30_000
 REBUILD = (
     "Move {path} away and add the documents again; the library is rebuilt from them, and their copies are still in "
@@ -27,8 +29,13 @@ REBUILD = (
 
 
 def private_folder(folder: Path) -> Path:
-    """The folder, made if it is missing, for its owner only."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """The folder, made if it is missing and its own folder can be written, for its owner only."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in NOT_WRITABLE:  # what is there can be read without it
+            return folder
+        raise
     if os.name == "posix" and folder.stat().st_mode & 0o077:
         with contextlib.suppress(OSError):  # on a read-only disk it stays as it is
             folder.chmod(0o700)
@@ -42,8 +49,19 @@ def private_file(path: Path) -> Path:
     it, and the next process to leave would take the log away from under them.
     """
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except OSError as error:
+            if error.errno in NOT_WRITABLE:
+                raise not_writable(path.parent, error) from error
+            raise
     return path
+
+
+def not_writable(folder: Path, error: OSError) -> DocumentError:
+    way_out = "Check the folder's rights, or set PAGEKEEP_HOME to a folder that can be written."
+    why = f"{folder} cannot be written: {error.strerror}."
+    return DocumentError("The library cannot be changed.", why, way_out, "library")
 
 
 class Database:

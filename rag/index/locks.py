@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rag.errors import IntakeCancelled
+from rag.index.database import NOT_WRITABLE, not_writable
 
 RETRY_SECONDS = 0.1
 
@@ -19,6 +20,7 @@ def exclusive(path: Path, cancelled: Callable[[], bool]) -> Iterator[None]:
     """Holds the lock file's lock; waits for another holder, and raises `IntakeCancelled` if told to while waiting.
 
     Each use opens the file anew, so it also keeps threads of one process apart. A holder may remove the file.
+    DocumentError of kind "library": the library can only be read.
     """
     handle = _locked(path, cancelled)
     try:
@@ -41,13 +43,22 @@ def is_held(path: Path) -> bool:
 
 def _locked(path: Path, cancelled: Callable[[], bool]) -> int:
     while True:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        handle = _opened(path)
         if _try_lock(handle) and _is_still(path, handle):
             return handle
         os.close(handle)
         if cancelled():
             raise IntakeCancelled(str(path))
         time.sleep(RETRY_SECONDS)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        if error.errno in NOT_WRITABLE:
+            raise not_writable(path.parent.parent, error) from error
+        raise
 
 
 def _is_still(path: Path, handle: int) -> bool:

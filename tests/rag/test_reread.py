@@ -136,10 +136,9 @@ def test_a_broken_copy_keeps_no_other_document_from_it(older: tuple[Library, Doc
     before, path = texts(library, broken), library.document(broken).path
     path.chmod(0o600)
     path.write_bytes(b"no PDF any more")
-    told: list[DocumentId] = []
-    renewed = library.index_words(on_reread=told.append)
+    renewed = library.index_words()
     (error,) = renewed.failed
-    assert (error.kind, renewed.words, told) == ("format", 2, [])
+    assert (error.kind, renewed.words, renewed.read_anew) == ("format", 2, ())
     assert texts(library, broken) == before
     assert [one.id for one in library.outdated()] == [broken], "it is tried again"
     assert second.id != broken

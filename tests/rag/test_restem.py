@@ -24,7 +24,7 @@ def as_before_stems(library: Library) -> Library:
         for table in (*TABLES, "other_names", "reread_pages", "rereads"):
             db.execute(f"DROP TABLE {table}")
         db.execute("DROP INDEX windows_by_page")
-        for column in ("language", "stemming", "extraction", "metadata"):
+        for column in ("language", "stemming", "extraction", "metadata", "revision"):
             db.execute(f"ALTER TABLE documents DROP COLUMN {column}")
         db.execute(f"PRAGMA user_version = {BEFORE_STEMS:d}")
         db.commit()
