@@ -12,6 +12,7 @@ import numpy.typing as npt
 from engine.both_ways import FASTER, BothWays
 from engine.elsewhere import Elsewhere, Go
 from engine.errors import ContextOverflow
+from engine.handing import Handing
 from engine.kv.cache import KvCache
 from engine.kv.disk import Gone
 from engine.kv.pool import KvMemoryFull
@@ -46,12 +47,11 @@ class Admission:
         self._long_check_ms = long_check_ms
         self._prefetch = prefetch
         self._early: list[Turn] = []  # they compute while what they came from is being checked
-        self._cache = cache
+        self._cache, self.handing = cache, Handing(cache)
         self._both_ways = BothWays(cache, rates, self._account)
         self._elsewhere = Elsewhere(cache, rates)
         self._rotation = rotation
-        self._rates = rates
-        self._context = context
+        self._rates, self._context = rates, context
         self._emit = emit
 
     def queued(self, turn: Turn, ahead: int) -> None:

@@ -26,7 +26,7 @@ from engine.messages import (
 from engine.runner import RowRun, Runner
 from engine.timings import Rates, now_ms
 
-_HAND_OVER_SECONDS = 0.1  # mostly it takes 2 ms; longer where the disk makes durable what was written before
+_HAND_OVER_SECONDS = 0.5  # mostly it takes 2 ms; longer where the disk makes durable what was written before
 # The step that runs is lost where somebody stops or kills it: a small part of a document, as far as that costs little.
 # 2,000 tokens of the starter model in steps of 512, 256, 128 and 64: 100, 99, 92 and 79 % of the rate. With experts,
 # which then have too few tokens each, 256 give 85 %: there the largest step is kept.
@@ -232,11 +232,10 @@ class DocumentReader:
         )
 
     def _end(self, job: Job, why: str) -> None:
-        done = job.sequence.num_tokens if job.sequence else 0
         self._let_go(job)
         self._handed_over()
         self._jobs.remove(job)
-        self._emit(DocumentStopped(job.request.document, job.request.label, done, job.total, why))
+        self._emit(DocumentStopped(job.request.document, job.request.label, job.there, job.total, why))
 
     def _let_go(self, job: Job) -> None:
         self._cache.claims.release(job.owner)
@@ -248,5 +247,6 @@ class DocumentReader:
         if job.sequence is not None:
             if job.sequence.num_tokens:
                 job.bytes_written += self._cache.save(document_state(job.request.document), job.sequence)
+            job.there = job.sequence.num_tokens
             job.sequence.release()
             job.sequence = None

@@ -26,6 +26,7 @@ class Job:
     waiting: Waiting = field(default_factory=Waiting)
     reused: int = -1  # tokens that were there at the first look; -1: not looked yet
     computed: int = 0
+    there: int = 0  # when it was let go last
     kept: int = -1  # tokens that a kill of this process does not lose; -1: not known yet
     handing: tuple[int, Handed] | None = None  # up to which token they were handed to the disk last
     not_saved: str = ""  # why what is computed is not kept

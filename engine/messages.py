@@ -554,7 +554,7 @@ class EngineStats:
 
     `kv_memory_bytes` is held by pages, `kv_mapped_bytes` of it in mapped files (the system's file cache);
     `kv_reserved_bytes`: anonymous memory taken from the system (free buffers included); `index_bytes`: maps of the
-    index and kept final vectors;
+    index and kept final vectors; `anonymous_bytes`: of the whole process, as the system counts it, 0 where it does not;
     `written_bytes`: appended to the store since the model was loaded.
     """
 
@@ -573,6 +573,7 @@ class EngineStats:
     written_bytes: int = 0
     pages_checked: int = 0  # pages from disk that were computed again and compared
     pages_wrong: int = 0
+    anonymous_bytes: int = 0
 
 
 @dataclass(frozen=True)

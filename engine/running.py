@@ -15,6 +15,7 @@ from engine.loading import LoadedModel
 from engine.messages import ConversationId, EngineSettings, EngineStats, Event, QueryState, StateReport
 from engine.overflow import shift_refused
 from engine.prefetch import Prefetch
+from engine.process_memory import anonymous_bytes
 from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.store import KvStore
@@ -67,6 +68,7 @@ class Running:
             pages_checked=self.canary.checked,
             pages_wrong=self.canary.failed,
             written_bytes=self.store.bytes_written if self.store else 0,
+            anonymous_bytes=anonymous_bytes(),
         )
 
     def state(self, query: QueryState) -> StateReport:

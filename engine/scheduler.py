@@ -233,18 +233,18 @@ class Scheduler:
             if id(turn) not in sound:
                 self._emit(turn.progress(self._rates.prefill))
             elif turn.phase is Phase.PREFILL:
-                self._after_prefill(turn, run, row, logits, hidden)
+                self._after_prefill(turn, run, row, logits, hidden, ms)
             else:
                 sampled.append(self._verify(turn, run, row, logits))
             row += run.outputs
         if len(sampled) == len(runs):
             self._rates.saw_decode(sum(sampled) / len(sampled), ms)
 
-    def _after_prefill(self, turn: Turn, run: RowRun, row: int, logits: Floats, hidden: Floats) -> None:
+    def _after_prefill(self, turn: Turn, run: RowRun, row: int, logits: Floats, hidden: Floats, ms: float) -> None:
         if run.write:
             turn.kv.commit(run.ids, run.roles)
         turn.fed += len(run.ids)
-        self._emit(turn.progress(self._rates.prefill))
+        self._emit(self._admission.handing.progress(turn, self._rates.prefill, ms, beside=self.running > 1))
         if run.outputs:
             self._admission.keep_prompt_end(turn, hidden[row])
             self._sample(turn, logits, row)

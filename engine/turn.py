@@ -12,6 +12,7 @@ from engine.answer import AnswerText
 from engine.drafts import DraftSource
 from engine.elsewhere import Waiting
 from engine.errors import EngineError
+from engine.kv.disk import Handed
 from engine.kv.prefix import PrefixMatch
 from engine.kv.reasons import Missing, computed_ranges
 from engine.kv.restore import Restore
@@ -72,6 +73,8 @@ class Turn:
     logged: bool = True  # what came back; False: that has changed since
     generated: list[int] = field(default_factory=list)
     bytes_read: int = 0
+    handed: int = 0  # tokens that were handed to the files, and lie there
+    handing: tuple[int, Handed] | None = None  # up to which token they were handed over last
     undrafted: int = -1  # behind so many tokens nothing is to be tried: it was looked for
     draft_match: int = 0  # of the draft in the step that runs
     drafted: int = 0
@@ -156,9 +159,11 @@ class Turn:
         reasons = (part.reason for part in computed_ranges(self.request, self.reused.total, self.missing))
         return next((reason for reason in reasons if reason != "last sampled"), "last sampled")
 
-    def progress(self, tokens_per_second: float) -> PrefillProgress:
+    def progress(self, tokens_per_second: float, told: int | None = None) -> PrefillProgress:
+        """`told`: so many tokens; None: all that have KV."""
         request, reused = self.request, self.reused.total
-        total, done = max(1, len(self.wanted) - reused), max(0, self.kv.num_tokens - reused)
+        told = self.kv.num_tokens if told is None else told
+        total, done = max(1, len(self.wanted) - reused), max(0, told - reused)
         return PrefillProgress(request.turn, request.conversation, done, total, tokens_per_second)
 
     def failure(self, error: EngineError) -> TurnFailed:

@@ -18,6 +18,7 @@ def memory_parts(stats: EngineStats) -> list[Part]:
         ("state in files", held.state_in_files, "bar_prefill"),
         ("free buffers", held.free_buffers, "bar_save"),
         ("index", held.index, "bar_retrieve"),
+        ("program", held.program, "bar_decode"),
     )
     return [Part(name, size, size_text(size), color) for name, size, color in kinds]
 
@@ -30,7 +31,7 @@ def account_lines(stats: EngineStats) -> list[tuple[str, str]]:
     return [
         ("Memory in all", f"{size_text(int(total))}: the sum of the bar"),
         ("State in memory", f"{memory}{_mapped(stats)}"),
-        ("The budget is", "for state alone; weights, free buffers and the index come on top"),
+        ("The budget is", "for state alone; weights, free buffers, the index and the program come on top"),
         ("State on disk", disk),
         ("Written", f"{size_text(stats.written_bytes)} since the model was loaded"),
         ("Checks", check_words(stats)),

@@ -18,8 +18,9 @@ from engine.messages import FirstDifference, PageBits, StateTier
 class StateNumbers:
     """The part of messages.StateReport that the cache knows; fields as there.
 
-    `bytes_shared` counts a page once, in memory or on disk. `missing_reason`, `missing_at`: why the reusable prefix
-    ends and since when, "" if it is all. `tokens_foreign`: of it computed under another numerics label.
+    `bytes_shared` counts a page once, as `pagekeep cache` does: on disk, in memory where it is not there.
+    `missing_reason`, `missing_at`: why the reusable prefix ends and since when, "" if it is all.
+    `tokens_foreign`: of it computed under another numerics label.
     """
 
     tokens: int
@@ -80,7 +81,7 @@ def state_numbers(
     sources = [*match.pages, *([match.partial.source] if match.partial else [])]
     counts = [match.page_tokens] * len(match.pages) + ([match.partial.tokens] if match.partial else [])
     nodes = [source for source in sources if isinstance(source, Node)]
-    records = [found for source in sources if (found := _record(source, disk)) is not None]
+    kept = [_record(source, disk) for source in sources]
     users = conversations.users({source.key for source in sources}, conversation)
     shared = set().union(*users.values())
     return StateNumbers(
@@ -91,8 +92,12 @@ def state_numbers(
             n for source, n in zip(sources, counts, strict=True) if isinstance(source, Node) and not source.saved
         ),
         bytes_memory=sum(page_bytes - buffer.shed for buffer in {id(n.buffer): n.buffer for n in nodes}.values()),
-        bytes_disk=sum(record.bytes for record in records),
-        bytes_shared=page_bytes * sum(source.key in shared for source in sources),
+        bytes_disk=sum(record.bytes for record in kept if record),
+        bytes_shared=sum(
+            record.bytes if record else page_bytes
+            for source, record in zip(sources, kept, strict=True)
+            if source.key in shared
+        ),
         shared_with=tuple(sorted(users)),
         last_saved=conversations.last_saved(conversation),
         tier=_tier(match),

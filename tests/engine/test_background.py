@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -126,6 +122,19 @@ def test_the_step_that_a_kill_loses_is_a_small_part_of_a_document(
 
 
 @pytest.mark.usefixtures("_patient")
+def test_stopped_while_it_made_way_it_is_where_it_was(driver: Driver) -> None:
+    def ask_and_stop() -> None:
+        driver.submit("1", "c", prompt(2000, 9))
+        driver.client.send(StopDocument("d"))
+
+    driver.at(lambda e: isinstance(e, DocumentProgress) and e.done >= 1500, ask_and_stop)
+    driver.client.send(PrefillDocument("d", DOCUMENT))
+    stopped = driver.wait(lambda e: isinstance(e, DocumentStopped))
+    assert isinstance(stopped, DocumentStopped)
+    assert 1500 <= stopped.done < 6000
+
+
+@pytest.mark.usefixtures("_patient")
 def test_a_new_process_goes_on_where_the_last_one_was_quit(model: Path, tmp_path: Path) -> None:  # noqa: F811
     with Driver(model, tmp_path) as driver:
         driver.at(lambda e: isinstance(e, DocumentProgress) and e.done >= 3000, driver.quit)
@@ -167,32 +176,6 @@ def test_a_disk_that_takes_long_is_not_waited_for_and_nothing_is_told(
     assert {event.done for event in progress(driver)} == {0, 6000}
     assert waits.count(0.0) > 2, "it is looked at while the next steps run"
     assert max(waits) <= 0.02
-
-
-KILLED = """
-import sys, time
-from pathlib import Path
-from engine.messages import DocumentProgress, PrefillDocument
-from tests.engine.engine_driver import Driver
-from tests.engine.test_background import DOCUMENT
-driver = Driver(Path(sys.argv[1]), Path(sys.argv[2]))
-driver.client.send(PrefillDocument("d", DOCUMENT))
-print(driver.wait(lambda e: isinstance(e, DocumentProgress) and e.done >= 4800).done, flush=True)
-time.sleep(60)
-"""
-
-
-def test_killed_at_the_moment_in_which_80_percent_are_told_it_goes_on_there(model: Path, tmp_path: Path) -> None:  # noqa: F811
-    root = Path(__file__).parent.parent.parent
-    child = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(model), str(tmp_path)], cwd=root, stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdout is not None
-    with child, child.stdout:
-        told = int(child.stdout.readline())
-        os.kill(child.pid, signal.SIGKILL)
-    with Driver(model, tmp_path) as driver:
-        assert read(driver).computed <= 6000 - told <= 1200
 
 
 def test_a_document_over_the_context_or_the_memory_says_why(model: Path, tmp_path: Path) -> None:  # noqa: F811

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import re
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +66,23 @@ def test_pages_larger_than_what_is_kept_ready_are_got_ready_too() -> None:
         pool.ready(30)
         (ready,) = pool._ready
         assert pool.allocate() is ready.buffers[0]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_that_is_not_needed_any_more_goes_back_to_the_system_at_once() -> None:
+    def anonymous() -> int:
+        return int(re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10  # type: ignore[index]
+
+    pool = PagePool(1 << 20, 256 << 20)
+    buffers = [pool.allocate() for _ in range(200)]
+    for buffer in buffers:
+        buffer.view[:] = 1
+    full = anonymous()
+    gc.disable()
+    try:
+        for buffer in buffers:
+            pool.release(buffer)
+        assert pool.reserved_bytes <= 16 << 20
+        assert full - anonymous() > 170 << 20
+    finally:
+        gc.enable()

@@ -1,0 +1,39 @@
+"""How far a prompt is in the files while a turn computes it: only so far is it told as read, so that whoever is killed
+then goes on where the reader was told it was."""
+
+from __future__ import annotations
+
+from engine.kv.cache import KvCache
+from engine.messages import PrefillProgress
+from engine.turn import Turn
+
+# Of the step's time, until the files hold what it computed: mostly at once.
+_WAIT_SHARE, _MOST_WAIT_SECONDS = 0.02, 0.01
+
+
+class Handing:
+    """Engine thread only."""
+
+    def __init__(self, cache: KvCache) -> None:
+        self._cache = cache
+
+    def progress(self, turn: Turn, tokens_per_second: float, step_ms: float, *, beside: bool) -> PrefillProgress:
+        """After a step of the prompt that took so long. `beside`: others want to go on, so nothing is waited for."""
+        wait = 0.0 if beside else min(_MOST_WAIT_SECONDS, _WAIT_SHARE * step_ms / 1e3)
+        return turn.progress(tokens_per_second, self._kept(turn, wait))
+
+    def _kept(self, turn: Turn, wait: float) -> int:
+        """Tokens that are told: all of them once the prompt is read, or where nothing is saved."""
+        disk, there = self._cache.disk, turn.kv.num_tokens
+        if disk is None or there == len(turn.wanted):
+            return there
+        pages = len(turn.kv.pages) * turn.kv.page_tokens
+        if turn.handing is None and pages > turn.handed:
+            turn.handing = pages, disk.hand_over()
+        if turn.handing is not None and turn.handing[1].wait(wait):
+            (turn.handed, handed), turn.handing = turn.handing, None
+            if not handed.written:
+                return there
+            if pages > turn.handed:
+                turn.handing = pages, disk.hand_over()
+        return min(there, max(turn.handed, turn.reused_in_all.total))
