@@ -207,10 +207,15 @@ def _check_readable(shelf: Shelf, job: Job, document: Document) -> None:
     """A file of which every page is damaged is refused like one that cannot be opened."""
     reports = records.page_reports(shelf.db, document.id)
     if all(page.kind == "garbled" and page.characters == 0 for page in reports):
-        with shelf.db.transaction():
-            records.remove_document(shelf.db, document.id)
-        document.path.unlink(missing_ok=True)
+        give_up(shelf, document)
         raise inspect.refused(job.path, job.path.name, "unreadable", reports[0].reason, False)
+
+
+def give_up(shelf: Shelf, document: Document) -> None:
+    """Leaves nothing of a file that can be opened and not read."""
+    with shelf.db.transaction():
+        records.remove_document(shelf.db, document.id)
+    document.path.unlink(missing_ok=True)
 
 
 def index_words(shelf: Shelf, job: Job, document: Document) -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 from rag import ingest, renewal, retrieve
 from rag import recognise as recognition
 from rag.collections import Collections
-from rag.errors import IntakeCancelled
+from rag.errors import DocumentError, IntakeCancelled
 from rag.index import records
 from rag.index.database import Database, private_folder
 from rag.index.locks import exclusive, is_held
@@ -24,6 +24,7 @@ from rag.protocols import Cancelled, Embedder, OnProgress
 from rag.types import Document, DocumentId, Hit, IngestProgress, Renewed
 from rag.window_vectors import Portions, embed_windows
 
+WAITING = ("no_space", "library")  # errors that say nothing about the file: its import can be gone on with
 VectorUse = Literal["wait", "if_loaded", "never"]
 
 
@@ -183,7 +184,12 @@ class Library(Collections):
         document = self._by_hash(job.sha256)
         document_id = ingest.take_in(self._shelf, job) if document is None else document.id
         self.restore(document_id)
-        self._finish(job, document_id)
+        try:
+            self._finish(job, document_id)
+        except DocumentError as error:
+            if document is None and error.kind not in WAITING and self._phase(document_id) == "text":
+                ingest.give_up(self._shelf, self.document(document_id))
+            raise
         job.on_progress(IngestProgress(job.path, document_id, "done", 1, 1))
         return self.document(document_id)
 

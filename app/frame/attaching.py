@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QMenu, QToolButton
 
+from app.library.choose import DocumentChooser
 from rag.sizes import plural
 
 if TYPE_CHECKING:
     from app.window import Window
 
-MOST_SHOWN = 40
+MOST_SHOWN = 40  # in a menu; all are in the dialog behind it
 
 
 def show_attach_menu(window: Window, source: QToolButton) -> None:
+    menu = attach_menu(window)
+    menu.exec(source.mapToGlobal(source.rect().bottomLeft()))
+
+
+def attach_menu(window: Window) -> QMenu:
     menu = QMenu(window)
     shown = window.controller.conversation
     attached = shown.document_ids if shown is not None else ()
@@ -23,7 +29,8 @@ def show_attach_menu(window: Window, source: QToolButton) -> None:
         name = document.name.replace("&", "&&")
         menu.addAction(name, lambda id=document.id: window.controller.changing.attach(id))
     if len(free) > MOST_SHOWN:
-        menu.addAction(f"{plural(len(free) - MOST_SHOWN, 'more document')}: find one…", window.library.find)
+        attach = window.controller.changing.attach
+        menu.addAction(f"All {plural(len(free), 'document')}…", lambda: DocumentChooser(free, attach, window).open())
     menu.addSeparator()
     menu.addAction("Add PDFs…", window.library.importing.choose_files)
-    menu.exec(source.mapToGlobal(source.rect().bottomLeft()))
+    return menu

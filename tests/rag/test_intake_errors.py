@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from assets import sample_pdf
-from rag import DocumentError, IntakeCancelled, Library
+from rag import DocumentError, IntakeCancelled, Library, ingest
 from rag.pdf.client import Limits
 from tests.rag import pdf_files
 
@@ -148,3 +148,19 @@ def test_rotten_bytes_never_hang_crash_or_leave_anything_half_done(library: Libr
     else:
         assert document.state == "words"
         assert len(library.report(document.id).pages) == document.pages
+
+
+def test_nothing_is_left_of_a_file_that_opens_and_then_cannot_be_read(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table of contents is read by one process, its pages by another, which may fail."""
+    path = tmp_path / "book.pdf"
+    path.write_bytes(sample_pdf().read_bytes())
+
+    def fail(*_: object) -> None:
+        raise DocumentError("book.pdf cannot be opened.", "Opening it took too long.", "Try again.", "slow")
+
+    monkeypatch.setattr(ingest.Extraction, "pages", fail)
+    assert refuse(library, path).kind == "slow"
+    monkeypatch.undo()
+    assert library.add(path).pages == 10

@@ -52,9 +52,9 @@ def test_portions_shrink_where_a_text_takes_long_and_grow_again(clock: Slow) -> 
     maker = WindowVectors(clock)
     assert portions(maker, texts[:18])[0] == [5, 5, 5, 3], "the last is what was left"
     clock.seconds = 0.001
-    assert portions(maker, texts)[0] == [5, 10, 20, 40, 64, 61]
-    clock.seconds = 0.04
-    assert portions(maker, texts[:100])[0] == [64, 12, 12, 12], "one is long where the machine gets busy, no more"
+    assert portions(maker, texts[:60])[0] == [5, 10, 16, 16, 13]
+    clock.seconds = 0.1
+    assert portions(maker, texts[:31])[0] == [16, 5, 5, 5], "one is long where the machine gets busy, no more"
 
 
 def test_few_texts_do_not_make_portions_larger(clock: Slow) -> None:
