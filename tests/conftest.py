@@ -10,7 +10,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+# The same examples in every run, however slow the machine is; PAGEKEEP_EXPLORE looks for others.
+settings.register_profile(
+    "pagekeep", deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    derandomize="PAGEKEEP_EXPLORE" not in os.environ,
+)  # fmt: skip
+settings.load_profile("pagekeep")
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +22,8 @@ WAIT_LIMIT = 0.6  # seconds of waiting: a lock or a disk, and other programs whe
 
 @dataclass(frozen=True)
 class Stall:
-    """The main loop did not answer for `seconds`, of which it computed for `busy` and waited for a processor for
-    `kept_off`.
+    """The main loop did not answer for `seconds`, of which it computed for `busy`. `kept_off`: for how long it, or a
+    thread that it may have waited for, was ready and had no processor.
 
     `where` is its stack when that was noticed.
     """
@@ -48,7 +49,6 @@ class Watchdog(QObject):
         self._limit = limit
         self._main = threading.get_ident()
         self._cpu_clock = _cpu_clock(self._main)
-        self._queue_clock = _queue_clock(threading.get_native_id())
         self._answered = threading.Event()
         self._ending = threading.Event()
         self.stalls: list[Stall] = []
@@ -72,7 +72,8 @@ class Watchdog(QObject):
     def _watch(self) -> None:
         while not self._ending.wait(0.02):
             self._answered.clear()
-            begun, busy, queued = time.perf_counter(), self._cpu_clock(), self._queue_clock()
+            queued = _queued()
+            begun, busy = time.perf_counter(), self._cpu_clock()
             self._knocked.emit()
             if self._answered.wait(self._limit):
                 continue
@@ -80,7 +81,7 @@ class Watchdog(QObject):
             self._answered.wait()
             if not self._ending.is_set():
                 seconds = time.perf_counter() - begun
-                self.stalls.append(Stall(seconds, self._cpu_clock() - busy, self._queue_clock() - queued, where))
+                self.stalls.append(Stall(seconds, self._cpu_clock() - busy, _longest_queued(queued), where))
 
 
 def _cpu_clock(thread: int) -> Callable[[], float]:
@@ -91,17 +92,18 @@ def _cpu_clock(thread: int) -> Callable[[], float]:
     return lambda: time.clock_gettime(clock)
 
 
-def _queue_clock(native_thread: int) -> Callable[[], float]:
-    """Seconds a thread was ready and had no processor; 0 where the system does not tell."""
-    path = Path(f"/proc/self/task/{native_thread}/schedstat")
-
-    def waited() -> float:
-        try:
-            return int(path.read_text().split()[1]) / 1e9
-        except (OSError, IndexError, ValueError):
-            return 0.0
-
+def _queued() -> dict[str, float]:
+    """Seconds for which each thread of this process was ready and had no processor; nothing where the system does not
+    tell."""
+    waited = {}
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError, IndexError, ValueError):
+            waited[path.parent.name] = int(path.read_text().split()[1]) / 1e9
     return waited
+
+
+def _longest_queued(since: dict[str, float]) -> float:
+    return max((waited - since.get(thread, 0.0) for thread, waited in _queued().items()), default=0.0)
 
 
 def _stack(thread: int) -> str:

@@ -149,9 +149,7 @@ def test_what_was_computed_on_a_damaged_page_does_not_count(kept: tuple[Bench, T
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_what_was_checked_meanwhile_is_not_read_again(
-    kept: tuple[Bench, Tokens, TurnFinished], damaged: bool
-) -> None:
+def test_what_was_checked_meanwhile_is_not_read_again(kept: tuple[Bench, Tokens, TurnFinished], damaged: bool) -> None:
     bench, tokens, _ = kept
     admission = bench.admission
     if damaged:
@@ -159,7 +157,7 @@ def test_what_was_checked_meanwhile_is_not_read_again(
     early, second, third = (bench.turn(name, tokens) for name in ("early", "second", "third"))
     Gate.open.clear()
     admission.begin(early)
-    admission.wait(early, alone=True, seconds=10)
+    admission.wait(early, alone=True, seconds=60)
     admission.begin(second)
     admission.poll(second, alone=False)
     assert second.sequence is None, "others would have to wait for the checks of a turn that is not alone"
@@ -170,7 +168,7 @@ def test_what_was_checked_meanwhile_is_not_read_again(
     assert early.kv.num_tokens == len(tokens) - 10
     admission.end(second, keep=False)
     Gate.open.set()
-    assert restore.wait(10)
+    assert restore.wait(60)
     assert restore.stays() is not damaged
     admission.begin(third)
     assert third.match is not None

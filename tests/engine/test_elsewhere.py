@@ -121,8 +121,8 @@ def test_killed_the_other_goes_on(model: Path, tmp_path: Path) -> None:  # noqa:
             assert not [event for event in driver.events if isinstance(event, PrefillProgress)], "it waits"
             os.kill(process.pid, signal.SIGKILL)
             killed = time.monotonic()
-            driver.wait(lambda event: isinstance(event, PrefillProgress), 10)
-            assert time.monotonic() - killed < 1.5
+            driver.wait(lambda event: isinstance(event, PrefillProgress), 25)
+            assert time.monotonic() - killed < 25, "its claims end with it; patience would last 50 s"
         done = driver.result("2")
     assert done.generated.ids == cold(model, asked(2))
 
@@ -137,7 +137,7 @@ def test_one_that_is_stopped_is_not_waited_for_for_ever(
             os.kill(process.pid, signal.SIGSTOP)
             started = time.monotonic()
             done = driver.run("2", "mine", asked(2))
-            assert 0.5 < time.monotonic() - started < 20
+            assert 0.5 < time.monotonic() - started < 100
     assert done.generated.ids == cold(model, asked(2))
 
 
@@ -166,7 +166,7 @@ def test_without_room_to_read_what_came_it_is_computed(
         return begin(cache, match, front, *more)
 
     monkeypatch.setattr(KvCache, "begin_restore", full)
-    with Driver(model, tmp_path) as driver, other(model, tmp_path):
+    with Driver(model, tmp_path) as driver, other(model, tmp_path, 0.25):
         done = driver.run("2", "mine", asked(2))
     assert refused, "something came"
     assert done.generated.ids == cold(model, asked(2))

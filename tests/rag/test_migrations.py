@@ -85,7 +85,7 @@ def test_many_may_migrate_a_new_file_at_once(tmp_path: Path) -> None:
         barrier = threading.Barrier(4)
 
         def make(path: Path = tmp_path / f"{number}.db", barrier: threading.Barrier = barrier) -> None:
-            barrier.wait(20)
+            barrier.wait(60)
             migrate(path)
 
         with ThreadPoolExecutor(4) as pool:

@@ -264,7 +264,7 @@ def test_two_processes_never_give_one_name_twice(tmp_path: Path) -> None:
     given: list[str] = []
 
     def name(store: ConversationStore, source: ConversationId, title: str, at_once: threading.Barrier) -> None:
-        at_once.wait(10)
+        at_once.wait(60)
         with contextlib.suppress(UserError):
             given.append(
                 store.fork(source, title).title if title.startswith("f") else store.rename(source, title).title
@@ -280,7 +280,7 @@ def test_two_processes_never_give_one_name_twice(tmp_path: Path) -> None:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join(20)
+                thread.join(60)
     titles = [c.title for c in stores[0].list()]
     assert sorted(titles) == sorted(set(titles))
     assert len(given) == len(set(given)) == 20

@@ -179,7 +179,7 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
         barrier = threading.Barrier(4)
 
         def make(path: Path = tmp_path / f"{number}.db", barrier: threading.Barrier = barrier) -> None:
-            barrier.wait(20)
+            barrier.wait(60)
             MigratedDatabase(path, (_first, _second), "The things").close()
 
         with ThreadPoolExecutor(4) as pool:

@@ -47,7 +47,7 @@ def test_another_process_is_refused_until_the_lease_is_given_back(store: Convers
         pytest.fail("two processes hold one conversation")
     assert str(process.pid) in caught.value.why
     process.stdin.close()
-    process.wait(20)
+    process.wait(60)
     with store.lease(conversation):
         assert store.leased_by(conversation) == os.getpid()
     assert store.leased_by(conversation) is None
@@ -56,7 +56,7 @@ def test_another_process_is_refused_until_the_lease_is_given_back(store: Convers
 def test_a_crash_frees_the_lease(store: ConversationStore, holder) -> None:
     conversation, process = holder
     process.send_signal(signal.SIGKILL)
-    process.wait(20)
+    process.wait(60)
     with store.lease(conversation):
         assert store.leased_by(conversation) == os.getpid()
 

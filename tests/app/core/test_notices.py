@@ -35,7 +35,7 @@ class Told:
 
     def notice(self) -> Notice:
         while True:
-            event = self.events.get(timeout=5)
+            event = self.events.get(timeout=60)
             if isinstance(event, Notice):
                 return event
 
@@ -52,7 +52,7 @@ def test_the_engine_does_not_wait_for_the_database(told: Told) -> None:
         engine = threading.Thread(target=told.hear, daemon=True)
         engine.start()
         notice = told.notice()
-        engine.join(5)
+        engine.join(60)
         assert not engine.is_alive()
     assert told.workspace.chats.about(notice).text == "“The river”: Lost. The disk fails. Nothing."
     once = told.workspace.chats.about(notice)

@@ -1,4 +1,4 @@
-"""A vocabulary of 262,144 tokens: the header and its strings are there in under half a second."""
+"""A vocabulary of 262,144 tokens: the header and its strings are there in a few times what decoding them takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.gguf import GgufFile, MetadataArray
 from tests.engine.gguf_bytes import ARRAY, F32, I32, STRING, gguf, pair
 
 TOKENS = 262_144
-LIMIT_SECONDS = 0.5  # measured 0.18 on two shared cores, 0.07 of it for opening
+MOST_TIMES = 8.0  # measured 3.1, which is 0.18 s on two shared cores, 0.07 of it for opening
 
 
 def test_large_vocabulary_opens_quickly(tmp_path: Path) -> None:
@@ -26,15 +26,24 @@ def test_large_vocabulary_opens_quickly(tmp_path: Path) -> None:
     ]
     path.write_bytes(gguf(keys))
     del keys
-    assert min(_seconds(path, words) for _ in range(3)) < LIMIT_SECONDS
+    opening, decoding = zip(*((_seconds(path, words), _decoding(words)) for _ in range(4)), strict=True)
+    assert min(opening) < MOST_TIMES * min(decoding)
 
 
 def _seconds(path: Path, words: list[str]) -> float:
-    started = time.process_time()
+    started = time.thread_time()
     with GgufFile.open(path) as file:
         tokens = file.metadata["tokenizer.ggml.tokens"]
         assert isinstance(tokens, MetadataArray)
         found = list(tokens.texts())
-        seconds = time.process_time() - started
+        seconds = time.thread_time() - started
     assert found == words
     return seconds
+
+
+def _decoding(words: list[str]) -> float:
+    """Of the same words from one piece of memory, in the quickest way there is."""
+    data = "\0".join(words).encode()
+    started = time.thread_time()
+    assert len([word.decode() for word in data.split(b"\0")]) == TOKENS
+    return time.thread_time() - started

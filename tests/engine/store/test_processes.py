@@ -54,11 +54,12 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         process = start(tmp_path, seed)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+        first = process.stdout.readline() if seed % 3 == 0 else ""  # however slow the disk is: something was saved
         time.sleep(chance.uniform(0.0, 0.25))
         process.kill()
         output, errors = process.communicate(timeout=60)
         assert "Traceback" not in errors
-        saved |= acknowledged(output)
+        saved |= acknowledged(first + output)
     assert saved, "no turn was saved before the kill: the test would show nothing"
     check_saved(tmp_path, list(range(TRIALS)), saved)
 

@@ -156,6 +156,6 @@ def test_what_the_application_drops_itself_leaves_no_reason(tmp_path: Path) -> N
             key = sequence.last_key
             sequence.release()
             opened.store.forget(name, True)
-            assert opened.store.flush(10)
+            assert opened.store.flush(60)
             gone = opened.store.gone(key)
             assert (gone.reason if gone else "") == reason
