@@ -8,7 +8,7 @@ from engine.messages import PrefillProgress
 from engine.turn import Turn
 
 # Of the step's time, until the files hold what it computed: mostly at once.
-_WAIT_SHARE, _MOST_WAIT_SECONDS = 0.02, 0.01
+_WAIT_SHARE, _MOST_WAIT_SECONDS = 0.02, 0.005
 
 
 class Handing:

@@ -41,6 +41,14 @@ def explained(found: FirstDifference | None, messages: Sequence[Message], decode
     )
 
 
+def last_computed(messages: Sequence[Message]) -> float:
+    """When the last answer began for which the conversation's own state went through the model; 0.0: never. The
+    catalogue's answers don't ask the model, and a survey computes its parts apart."""
+    answers = (message for message in reversed(messages) if message.role == "assistant" and message.tokens.ids)
+    computed = (m.created for m in answers if m.report is None or m.report.mode != "survey")
+    return next(computed, 0.0)
+
+
 def after_cut(parts: Iterable[ComputedRange], moved: int = 0) -> tuple[ComputedRange, ...]:
     """The engine sees other tokens where the reader has taken turns out; `moved` of them will be moved up."""
     return tuple(named for part in parts for named in _after_cut(part, moved) if named.tokens)

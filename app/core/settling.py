@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.core.answers import AnswerStream
 from app.core.citing import cite_answer, coverage, passages_by_marker, report_of, with_coverage
-from app.core.explain import after_cut, explained
+from app.core.explain import after_cut, explained, last_computed
 from app.core.records import Message, TurnReport
 from app.core.turn_parts import Request, TurnServices
 from engine.messages import TurnFinished
@@ -34,8 +34,7 @@ def settled(
     )
     found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
     report = replace(report, difference=found, approximate=bool(finished.approximate))
-    answered = [m.created for m in request.messages if m.role == "assistant"]
-    if services.store().cuts.made_after(answer.conversation, answered[-1] if answered else answer.created):
+    if services.store().cuts.made_after(answer.conversation, last_computed(request.messages) or answer.created):
         report = replace(report, tokens=replace(report.tokens, computed=after_cut(report.tokens.computed)))
     if stream.looped:
         report = replace(_without_rest(report, stream), finish_reason="repetition")

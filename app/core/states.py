@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.core.engine_host import EngineHost
 from app.core.errors import UserError
-from app.core.explain import after_cut, to_be_moved, with_moves
+from app.core.explain import after_cut, last_computed, to_be_moved, with_moves
 from app.core.history import Histories
 from app.core.prompt import history
 from engine.messages import (
@@ -71,8 +71,8 @@ class States:
 
     def _cut_since(self, situation: Situation) -> bool:
         """Whether turns have left the context since the last answer."""
-        answered = [message.created for message in situation.messages if message.role == "assistant"]
-        return bool(answered) and self._store().cuts.made_after(situation.conversation.id, answered[-1])
+        answered = last_computed(situation.messages)
+        return bool(answered) and self._store().cuts.made_after(situation.conversation.id, answered)
 
     def _to_be_moved(self, tokens: Tokens, moved: Moved) -> int:
         if moved.removal is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from app.core.explain import explain_lines, spans_json, with_moves
-from app.core.records import PhaseTimes, TokenReport, TurnReport
+from dataclasses import replace
+
+from app.core.explain import explain_lines, last_computed, spans_json, with_moves
+from app.core.records import Message, MessageId, PhaseTimes, TokenReport, TurnReport
 from app.core.spans import ComputedSpan
-from engine.messages import ComputedRange, ConversationId, PageBits, ReusedTokens, StateReport
+from engine.messages import ComputedRange, ConversationId, PageBits, ReusedTokens, StateReport, Tokens
 
 PARTS = (ComputedRange(256, "damaged"), ComputedRange(1, "last sampled"), ComputedRange(19, "new"))
 TOKENS = TokenReport(1000, ReusedTokens(disk=724), PARTS, 8)
@@ -40,3 +42,14 @@ def test_the_page_map_knows_what_moves_up() -> None:
     assert with_moves(report, 0) == pages
     assert list(with_moves(report, 130)) == [kept, kept, moves, moves, moves, 0]
     assert list(with_moves(report, 242)) == [kept, kept, moves, moves, moves, moves]
+
+
+def test_a_survey_or_a_catalogue_s_answer_is_not_when_the_state_was_computed_last() -> None:
+    def answer(created: float, tokens: Tokens, report: TurnReport | None = None) -> Message:
+        return Message(MessageId(int(created)), ConversationId("c"), "assistant", "", tokens, created, report=report)
+
+    some = Tokens.generated([1, 2])
+    asked = replace(answer(9.0, some), role="user")
+    surveyed = answer(3.0, some, replace(REPORT, mode="survey"))
+    assert last_computed([answer(1.0, some, REPORT), answer(2.0, some), surveyed, answer(4.0, Tokens()), asked]) == 2.0
+    assert last_computed([surveyed, asked]) == 0.0
