@@ -121,7 +121,7 @@ def _worth(db: sqlite3.Connection) -> Callable[[_Entry], tuple[bool, float]]:
     def worth(entry: _Entry) -> tuple[bool, float]:
         if not entry.length:
             return False, -1.0
-        age, uses = now - entry.used, ends[entry.model, entry.key]
+        age, uses = abs(now - entry.used), ends[entry.model, entry.key]  # below 0: the clock was wrong, then or now
         if age < _FRESH_SECONDS:
             return True, entry.used
         return False, by_model[entry.model].disk_value(entry.start, entry.tokens, entry.length, age, uses)

@@ -88,6 +88,21 @@ def test_the_disk_keeps_what_is_dear_to_compute(tmp_path: Path) -> None:
     assert saved["shallow"] < 4 * PAGE
 
 
+def test_what_a_wrong_clock_dates_in_the_future_goes_before_what_is_used_now(tmp_path: Path) -> None:
+    with Opened(tmp_path) as opened:
+        opened.converse("future", OTHER).release()
+        opened.converse("now", MINE).release()
+    with StoreTools(tmp_path) as tools:
+        future = {page.key for page in tools.show("future").pages}
+        mine = {page.key for page in tools.show("now").pages}
+        for key in future - mine:
+            tools._db.execute("UPDATE records SET used = ? WHERE key = ?", (time.time() + 4e7, bytes.fromhex(key)))
+        tools.gc(tools.stat().live_bytes - 1)
+        left = {entry.conversation: entry.tokens_saved for entry in tools.ls()}
+    assert left["now"] == len(MINE)
+    assert left["future"] < len(OTHER)
+
+
 def test_heads_outlive_compaction_and_the_index(tmp_path: Path) -> None:
     with Opened(tmp_path) as opened:
         opened.converse("mine", MINE).release()
