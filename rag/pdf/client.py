@@ -100,9 +100,10 @@ class Extraction:
             self._start(rest)
             for page in self._running_pages(tuple(rest)):
                 rest.pop(0)
-                left -= time.monotonic() - start if page.failed else 0.0
+                assert self._child is not None
+                left -= self._child.clock() - start if page.failed else 0.0
                 yield page
-                start = time.monotonic()
+                start = self._child.clock()
             self._stop()
         yield from (_unread(index, "Too many pages before it could not be read; it was left out.") for index in rest)
 

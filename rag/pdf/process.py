@@ -59,6 +59,7 @@ class Child:
         self._cancelled = cancelled
         self._frames: queue.Queue[Message] = queue.Queue(maxsize=32)
         self._stopping = threading.Event()
+        self._kept_off = 0.0
         self._child = subprocess.Popen(
             list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             env=_environment(), creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
@@ -72,18 +73,24 @@ class Child:
         self._reader = threading.Thread(target=self._read, name="pdf-frames", daemon=True)
         self._reader.start()
 
+    def clock(self) -> float:
+        """Monotonic seconds without those for which the child waited for a processor: with its low priority a busy
+        machine may keep it off for long."""
+        self._kept_off = max(self._kept_off, _kept_off(self._child.pid))
+        return time.monotonic() - self._kept_off
+
     def next(self, seconds: float) -> Message:
-        """Next frame; one of type "ended" or "stalled" when the child is gone or nothing came in time.
+        """Next frame; one of type "ended" or "stalled" when the child is gone or nothing came in time, by its clock.
 
         Errors: IntakeCancelled.
         """
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+        until = self.clock() + seconds
+        while (left := until - self.clock()) > 0:
             if self._cancelled():
                 self.kill()
                 raise IntakeCancelled("The reader was stopped.")
             try:
-                return self._frames.get(timeout=min(POLL_SECONDS, max(0.0, until - time.monotonic())))
+                return self._frames.get(timeout=min(POLL_SECONDS, left))
             except queue.Empty:
                 continue
         return {"type": "stalled"}
@@ -110,6 +117,14 @@ class Child:
             except queue.Full:
                 continue
         return False
+
+
+def _kept_off(process: int) -> float:
+    """Seconds for which it was ready and had no processor; 0 where the system does not tell."""
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _frame(stream: IO[bytes]) -> Message | None:

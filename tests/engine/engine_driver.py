@@ -53,7 +53,7 @@ class Driver:
         return self
 
     def __exit__(self, *error: object) -> None:
-        assert self.client.close(60)
+        assert self.client.close(240)
 
     def quit(self) -> None:
         """As `close` does, without waiting: for the engine's own thread."""
@@ -73,7 +73,7 @@ class Driver:
         next step, however busy this machine is."""
         self._acts.append((wanted, act))
 
-    def wait(self, wanted: Callable[[Event], bool], seconds: float = 60) -> Event:
+    def wait(self, wanted: Callable[[Event], bool], seconds: float = 240) -> Event:
         def found() -> list[Event]:
             return [event for event in self.events if wanted(event)]
 

@@ -64,8 +64,8 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         self.scheduler.cancel_all()
-        self.cache.flush(30)
-        self.store.close(30)
+        self.cache.flush(240)
+        self.store.close(240)
 
     def _say(self, event: Event) -> None:
         self.events.append(event)
@@ -168,7 +168,7 @@ def test_what_was_checked_meanwhile_is_not_read_again(kept: tuple[Bench, Tokens,
     assert early.kv.num_tokens == len(tokens) - 10
     admission.end(second, keep=False)
     Gate.open.set()
-    assert restore.wait(60)
+    assert restore.wait(240)
     assert restore.stays() is not damaged
     admission.begin(third)
     assert third.match is not None

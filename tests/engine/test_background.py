@@ -196,7 +196,7 @@ def test_a_document_at_which_a_step_fails_is_let_go(driver: Driver, monkeypatch:
     with monkeypatch.context() as broken:
         broken.setattr(Runner, "step", lambda *given, **named: [][0])
         driver.client.send(PrefillDocument("d", DOCUMENT))
-        driver.wait(lambda e: isinstance(e, DocumentStopped), 20)
+        driver.wait(lambda e: isinstance(e, DocumentStopped))
     assert read(driver).computed == 6000
 
 

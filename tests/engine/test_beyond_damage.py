@@ -164,7 +164,7 @@ def test_reading_ahead_goes_on_where_somebody_else_has_computed_the_lost_pages(
     monkeypatch.setattr(DocumentReader, "_compute", beside)
     with Driver(model, tmp_path) as driver:
         driver.client.send(PrefillDocument("d", document))
-        read = driver.wait(lambda e: isinstance(e, DocumentRead), 20)
+        read = driver.wait(lambda e: isinstance(e, DocumentRead))
         assert isinstance(read, DocumentRead)
         assert 0 < read.computed < 5 * size
 

@@ -96,7 +96,7 @@ class Life:
     def run(self) -> None:
         for _ in range(OPERATIONS):
             getattr(self, self.chance.choice(self.steps))(self.chance.randrange(3))
-        assert self.driver.client.close(60)
+        assert self.driver.client.close(240)
 
     # --- operations ---
 
@@ -124,7 +124,7 @@ class Life:
             self.ask(which)
 
     def quit(self, which: int) -> None:
-        assert self.driver.client.close(60)
+        assert self.driver.client.close(240)
         self.driver = self._open()
 
     def fork(self, which: int) -> None:
@@ -224,7 +224,7 @@ def test_every_answer_is_that_of_a_run_that_never_left(model: Path, tmp_path: Pa
         try:
             life.run()
         except BaseException:
-            life.driver.client.close(60)
+            life.driver.client.close(240)
             raise
     assert reference.compared > 3 * SCRIPTS
     print(f"{SCRIPTS} scripts, {reference.compared} answers equal, {reference.compared_cold} of them also cold")

@@ -20,6 +20,6 @@ def test_what_is_idle_leaves_memory_and_the_numbers_say_so(model: Path, tmp_path
             last = driver.events[-1]  # after the end of all turns
             return isinstance(last, EngineStats) and 0 < last.kv_memory_bytes <= most * page
 
-        driver.wait(lambda _: told(7), 20)
+        driver.wait(lambda _: told(7))
         assert driver.run("3", "looked at", prompt(300) + prompt(5, 7)).reused.memory >= 300
         assert driver.run("4", "idle", prompt(2000, 2) + prompt(5, 7)).reused.disk >= 1900

@@ -82,7 +82,7 @@ def test_lives_with_windows(model: Path, tmp_path: Path, reference: Reference) -
         try:
             life.run()
         except BaseException:
-            life.driver.client.close(60)
+            life.driver.client.close(240)
             raise
     assert reference.compared > 3 * SCRIPTS
 

@@ -10,6 +10,7 @@ import pytest
 from assets import sample_pdf
 from rag.errors import IntakeCancelled
 from rag.pdf.client import Extraction, Limits
+from rag.pdf.process import Child
 from tests.rag import pdf_files
 
 MISBEHAVE = """
@@ -73,7 +74,7 @@ def test_a_page_that_crashes_the_reader_is_reported_and_the_rest_is_read(tmp_pat
 
 def test_a_page_that_hangs_is_given_up(tmp_path: Path) -> None:
     path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(4))
-    limits = Limits(page_seconds=1.5)
+    limits = Limits(page_seconds=3.0)
     with Extraction(path, limits=limits, command=misbehaving(tmp_path, hang=(1,))) as extraction:
         pages = list(extraction.pages(range(4)))
     assert [page.kind for page in pages] == ["text", "garbled", "text", "text"]
@@ -82,11 +83,20 @@ def test_a_page_that_hangs_is_given_up(tmp_path: Path) -> None:
 
 def test_a_file_of_hanging_pages_is_given_up(tmp_path: Path) -> None:
     path = pdf_files.write_pdf(tmp_path / "a.pdf", pdf_files.book(6))
-    limits = Limits(page_seconds=1.5, failing_seconds=2.0)
+    limits = Limits(page_seconds=3.0, failing_seconds=4.5)
     with Extraction(path, limits=limits, command=misbehaving(tmp_path, hang=tuple(range(1, 6)))) as extraction:
         pages = list(extraction.pages(range(6)))
     assert [page.kind for page in pages] == ["text", *["garbled"] * 5]
     assert ["left out" in page.reason for page in pages] == [False] * 3 + [True] * 3
+
+
+def test_time_in_which_the_child_has_no_processor_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = time.monotonic()
+    monkeypatch.setattr("rag.pdf.process._kept_off", lambda process: min(1.0, time.monotonic() - begun))
+    child = Child((sys.executable, "-c", "import time; time.sleep(60)"), {}, lambda: False)
+    assert child.next(0.5) == {"type": "stalled"}
+    assert time.monotonic() - begun >= 1.5
+    child.kill()
 
 
 def test_cancelling_kills_the_reader_at_once(tmp_path: Path) -> None:

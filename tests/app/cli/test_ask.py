@@ -13,8 +13,10 @@ import pytest
 
 from app.cli.start import QUESTION
 from app.core.conversations import ConversationStore
+from app.core.paths import Paths
 from app.core.prompt import history
 from assets import sample_pdf
+from engine.store.tools import StoreTools
 from tests.rag import pdf_files
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
@@ -144,14 +146,20 @@ def test_on_the_terminal(pagekeep, starter_model: Path) -> None:
     assert "Traceback" not in done.err
 
 
+def pages_kept(pagekeep) -> int:
+    with StoreTools(Paths.below(pagekeep.home).kv) as tools:
+        return sum(share.pages for share in tools.stat().shares)
+
+
 def test_killed_while_answering_keeps_the_answer_and_goes_on(pagekeep, book: Path, starter_model: Path) -> None:
     common = ("--conversation", "c", "--model", starter_model, "--temperature", 0)
     process = pagekeep.start("ask", book, "-q", "Tell a long story.", *common, "--max-tokens", 400)
     with process:
         assert process.stdout is not None
         assert process.stdout.read(1)
-        deadline = time.monotonic() + 60
-        while len(stored(pagekeep, "c")[-1].tokens) < 5 and time.monotonic() < deadline:
+        deadline = time.monotonic() + 120
+        while not (len(stored(pagekeep, "c")[-1].tokens) >= 5 and pages_kept(pagekeep)):
+            assert time.monotonic() < deadline, "nothing is stored"
             time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
     answer = stored(pagekeep, "c")[-1]

@@ -44,7 +44,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     made = Desk(tmp_path / "home", folder)
     made.workspace.folders.follow(folder, "Papers")
     yield made
-    made.workspace.close(10)
+    made.workspace.close(60)
 
 
 def test_files_come_in_once_from_the_folder_and_below(desk: Desk) -> None:

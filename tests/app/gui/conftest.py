@@ -74,7 +74,7 @@ def services(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[Services]:
     host.resize(800, 600)
     yield Services(workspace, tasks, bridge, theme, Toasts(host))
     tasks.close()
-    workspace.close(10)
+    workspace.close(60)
     bridge.close()
 
 

@@ -108,7 +108,7 @@ def test_a_document_read_ahead_is_no_other_conversation() -> None:
 
 
 def test_what_must_be_read_is_told_with_the_reason() -> None:
-    lost = ComputedRange(117, "evicted by gc", time.mktime((2026, 11, 30, 8, 44, 0, 0, 0, 0)))
+    lost = ComputedRange(117, "evicted by gc", time.mktime((2026, 11, 30, 8, 44, 0, 0, 0, -1)))
     parts = (lost, ComputedRange(16, "not saved"), ComputedRange(1, "last sampled"))
     assert values(replace(STATE, missing=parts))["Must be read"] == (
         "117 tokens: evicted by gc at 2026-11-30 08:44 to meet the disk budget; "

@@ -24,7 +24,7 @@ def tokens_of(ids: Iterable[int]) -> Tokens:
 
 def restore(cache: KvCache, found: PrefixMatch) -> Sequence:
     pending = cache.begin_restore(found)
-    assert pending.wait(30), "the restore did not end"
+    assert pending.wait(240), "the restore did not end"
     return pending.take()
 
 
@@ -48,8 +48,8 @@ class Opened:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.cache.flush(30)
-        self.store.close(30)
+        self.cache.flush(240)
+        self.store.close(240)
 
     def converse(self, conversation: str, tokens: Tokens) -> Sequence:
         """Computes what is missing of `tokens`, saves it durably, and returns the sequence."""
@@ -58,5 +58,5 @@ class Opened:
         done = sequence.num_tokens
         append(sequence, Tokens(tokens.ids[done:], tokens.roles[done:]))
         self.cache.save(conversation, sequence)
-        assert self.cache.flush(30)
+        assert self.cache.flush(240)
         return sequence

@@ -126,7 +126,7 @@ def test_a_segment_removed_while_in_use_is_no_failure(store: Path, opened_before
         assert found.disk_tokens == len(LONG if opened_before else whole_pages)
         segment(store).unlink()
         pending = opened.cache.begin_restore(found)
-        assert pending.wait(60)
+        assert pending.wait(240)
         sequence = pending.take()
         check_rows(sequence)
         if opened_before:
@@ -216,7 +216,7 @@ def test_damage_is_a_reason_and_a_notice(store: Path) -> None:
     flip(segment(store), record.offset + record.header.payload_offset)
     with Opened(store) as opened:
         pending = opened.cache.begin_restore(opened.cache.match(LONG))
-        pending.wait(60)
+        pending.wait(240)
         assert pending.take().num_tokens == 2 * PAGE
         assert pending.failed == "damaged"
         opened.cache.flush()

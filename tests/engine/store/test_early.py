@@ -29,7 +29,7 @@ class Gate(Packer):
     open = threading.Event()
 
     def agrees(self, header: RecordHeader, record: DiskRecord, group: int, form: Form, ids: Ids, roles: Roles) -> bool:
-        assert record.tail or self.open.wait(30)
+        assert record.tail or self.open.wait(240)
         return super().agrees(header, record, group, form, ids, roles)
 
 
@@ -48,7 +48,7 @@ def gated(tmp_path: Path) -> Iterator[Opened]:
 def test_pages_are_computed_with_before_and_found_after_the_check(gated: Opened) -> None:
     cache = gated.cache
     pending = cache.begin_restore(cache.match(TOKENS))
-    assert pending.wait_usable(60)
+    assert pending.wait_usable(240)
     assert not pending.done()
     sequence = pending.begin()
     assert sequence.num_tokens == len(TOKENS)
@@ -56,7 +56,7 @@ def test_pages_are_computed_with_before_and_found_after_the_check(gated: Opened)
     assert cache.match(TOKENS).memory_tokens == 0
     sequence.reserve(20)
     Gate.open.set()
-    assert pending.wait(60)
+    assert pending.wait(240)
     assert pending.confirm()
     check_rows(sequence)
     assert cache.match(TOKENS).memory_tokens == len(TOKENS)
@@ -70,11 +70,11 @@ def test_a_damaged_page_cuts_the_sequence_before_anything_counts(gated: Opened) 
     record = [found for found in scan(path, 0) if found.header.kind == 0][2]
     flip(path, record.offset + record.header.payload_offset + 7)
     pending = cache.begin_restore(cache.match(TOKENS))
-    assert pending.wait_usable(60)
+    assert pending.wait_usable(240)
     sequence = pending.begin()
     sequence.reserve(20)
     Gate.open.set()
-    assert pending.wait(60)
+    assert pending.wait(240)
     assert not pending.confirm()
     assert (sequence.num_tokens, pending.failed) == (2 * PAGE, "damaged")
     append(sequence, tokens_of(range(100, 130)))
@@ -88,11 +88,11 @@ def test_a_damaged_page_cuts_the_sequence_before_anything_counts(gated: Opened) 
 def test_two_restores_of_the_same_pages_become_one(gated: Opened) -> None:
     cache = gated.cache
     pending = [cache.begin_restore(cache.match(TOKENS)) for _ in range(2)]
-    assert all(one.wait_usable(60) for one in pending)
+    assert all(one.wait_usable(240) for one in pending)
     sequences = [one.begin() for one in pending]
     Gate.open.set()
     for one in pending:
-        assert one.wait(60)
+        assert one.wait(240)
         assert one.confirm()
     assert sequences[0].pages == sequences[1].pages
     assert (sequences[0].block_table() == sequences[1].block_table())[:-1].all()
@@ -105,13 +105,13 @@ def test_two_restores_of_the_same_pages_become_one(gated: Opened) -> None:
 def test_a_turn_that_ends_before_the_check_leaves_nothing_behind(gated: Opened) -> None:
     cache = gated.cache
     pending = cache.begin_restore(cache.match(TOKENS))
-    assert pending.wait_usable(60)
+    assert pending.wait_usable(240)
     sequence = pending.begin()
     sequence.reserve(3)
     pending.cancel()
     sequence.release()
     Gate.open.set()
-    assert pending.wait(60)
+    assert pending.wait(240)
     cache.poll()
     assert cache.pool.used_bytes == 0
     assert not len(cache.tree)

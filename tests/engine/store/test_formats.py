@@ -61,7 +61,7 @@ def test_a_record_of_a_later_format_counts_as_absent_and_is_computed(store: Path
     segment.write_bytes(data)
     with Opened(store, LAYOUT) as it:
         pending = it.cache.begin_restore(it.cache.match(WRITTEN))
-        assert pending.wait(30)
+        assert pending.wait(240)
         sequence = pending.take()
         assert pending.failed == "damaged"
         assert sequence.num_tokens in (0, PAGE)

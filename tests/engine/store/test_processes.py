@@ -133,7 +133,7 @@ def test_a_dead_process_holds_nothing_up(tmp_path: Path) -> None:
         tools.gc(0)
         assert tools.stat().segments == 1, "a segment that is written to is left alone"
         process.kill()
-        process.wait(30)
+        process.wait(240)
         process.stdout.close()
         assert process.stderr is not None
         process.stderr.close()

@@ -102,7 +102,7 @@ def test_what_is_handed_over_says_whether_it_was_written(tmp_path: Path, monkeyp
 
     def written(opened: Opened) -> bool:
         handed = opened.store.hand_over()
-        assert handed.wait(60)
+        assert handed.wait(240)
         return handed.written
 
     with Opened(tmp_path / "kv") as opened, monkeypatch.context() as broken:
@@ -135,11 +135,11 @@ def test_no_failure_ends_the_writing_thread(tmp_path: Path, monkeypatch: pytest.
         opened.store.retry()
         opened.store._writer.submit(Job(head=Head("d", Key(bytes(16)), None, 0, 0.0), done=fails))
         opened.store._writer.submit(Job(task=lambda: None, done=settled.append))
-        assert opened.store.flush(60)
+        assert opened.store.flush(240)
         assert settled == [True]
         opened.cache.save("c", sequence)
         sequence.release()
-        assert opened.cache.flush(60)
+        assert opened.cache.flush(240)
         assert opened.store.refused() == ""
     with Opened(tmp_path) as opened:
         assert opened.cache.match(TOKENS).disk_tokens == len(TOKENS)

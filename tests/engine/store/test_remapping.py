@@ -22,7 +22,7 @@ def remap(cache: KvCache) -> None:
     """Until nothing is left to be moved."""
     for _ in range(200):
         before = cache._remapping._ticket
-        assert before is None or before.wait(60)
+        assert before is None or before.wait(240)
         cache.remap(1)
         if before is None and cache._remapping._ticket is None:
             return
@@ -48,7 +48,7 @@ def test_what_is_durable_lives_once_and_is_counted_once(tmp_path: Path) -> None:
         append(fork, tokens_of(range(300, 330)))
         check_rows(fork)
         cache.save("chat", sequence)
-        assert cache.flush(30)
+        assert cache.flush(240)
         remap(cache)
         for user in (sequence, fork):
             check_rows(user)
@@ -68,7 +68,7 @@ def test_what_was_written_wrong_stays_in_memory_and_is_written_again(tmp_path: P
         check_rows(sequence)
         assert cache.notices()
         cache.save("chat", sequence)
-        assert cache.flush(30)
+        assert cache.flush(240)
     with Opened(tmp_path) as opened:
         assert opened.cache.match(TOKENS).tokens == len(TOKENS)
 
@@ -93,7 +93,7 @@ def test_memory_that_others_hold_too_stays_within_the_budget(tmp_path: Path) -> 
         fork.keep_first(2 * PAGE + 3)  # holds the third page's memory
         pool.budget_bytes = pool.used_bytes
         cache.remap(1)
-        assert cache._remapping._ticket.wait(60)
+        assert cache._remapping._ticket.wait(240)
         cache.remap(1)
         assert pool.used_bytes == pool.budget_bytes
         assert pool.mapped_bytes == 4 * pool.stride
@@ -117,7 +117,7 @@ def test_a_page_that_is_written_again_meanwhile_stays_where_it_is_read_from(tmp_
         cache = opened.cache
         sequence = opened.converse("chat", TOKENS)
         cache.remap(1)
-        assert cache._remapping._ticket.wait(60)
+        assert cache._remapping._ticket.wait(240)
         page = sequence.pages[2]
         opened.store.discard(page.key)
         cache.save("chat", sequence)

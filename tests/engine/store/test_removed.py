@@ -40,15 +40,15 @@ def test_pins_outlive_the_folder(tmp_path: Path, saved: bool) -> None:
         opened.converse("d", MORE).release()
         for name in "cd":
             opened.cache.conversations.pin(name, True)
-        opened.cache.flush(30)
+        opened.cache.flush(240)
         remove(store, "all")
         append(sequence, MORE)
         opened.cache.save("c" if saved else "e", sequence)
-        assert opened.cache.flush(30)
+        assert opened.cache.flush(240)
     with Opened(store) as opened:
         assert {name: head.pinned for name, head in opened.store.heads().items()} == {"c" if saved else "e": saved}
         opened.converse("d", MORE).release()
-        opened.cache.flush(30)
+        opened.cache.flush(240)
         opened.store.refresh()
         assert opened.store.heads()["d"].pinned
 
@@ -61,12 +61,12 @@ def test_saving_comes_back_where_pins_cannot(tmp_path: Path, monkeypatch: pytest
     with Opened(store) as opened:
         sequence = opened.converse("c", BEGUN)
         opened.cache.conversations.pin("c", True)
-        opened.cache.flush(30)
+        opened.cache.flush(240)
         remove(store, "all")
         monkeypatch.setattr("engine.store.pins._pin_again", locked)
         append(sequence, MORE)
         opened.cache.save("c", sequence)
-        assert opened.cache.flush(30)
+        assert opened.cache.flush(240)
         assert any("database is locked" in notice.why for notice in opened.cache.notices())
     comes_back(store)
 
@@ -90,12 +90,12 @@ def test_saving_comes_back_where_files_were_removed(tmp_path: Path, what: str, b
         if before == "own segment":
             append(sequence, tokens_of(range(600, 604)))
             opened.cache.save("c", sequence)
-            opened.cache.flush(30)
+            opened.cache.flush(240)
         remove(store, what)
         assert opened.store.stat().bytes >= 0
         append(sequence, tokens_of(range(600 + sequence.num_tokens - len(BEGUN), 600 + 2 * PAGE)))
         opened.cache.save("c", sequence)
-        assert opened.cache.flush(30)
+        assert opened.cache.flush(240)
         assert opened.store.refused() == ""
         told = [notice.what for notice in opened.cache.notices()]
         removed = what in ("segments", "all") or (what, before) == ("files", "own segment")

@@ -159,7 +159,7 @@ def test_an_end_in_a_later_file_is_forgotten_too(tmp_path: Path) -> None:
         first.converse("other", OTHER).release()
         second.converse("mine", MINE).release()
         first.cache.drop("mine", disk=True)
-        assert first.cache.flush(30)
+        assert first.cache.flush(240)
     assert names_after_the_index_is_lost(tmp_path) == {"other"}
 
 
@@ -171,6 +171,6 @@ def test_what_the_application_drops_itself_leaves_no_reason(tmp_path: Path) -> N
             key = sequence.last_key
             sequence.release()
             opened.store.forget(name, True)
-            assert opened.store.flush(60)
+            assert opened.store.flush(240)
             gone = opened.store.gone(key)
             assert (gone.reason if gone else "") == reason

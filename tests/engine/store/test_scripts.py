@@ -90,7 +90,7 @@ class Life:
 
     def look(self, name: str, amount: int) -> None:
         history = self.histories.get(name, Tokens())
-        assert self.opened.cache.flush(30)  # or what is written between the two looks is in one of them only
+        assert self.opened.cache.flush(240)  # or what is written between the two looks is in one of them only
         report = self.opened.cache.report(name, history)
         assert report.tokens_memory + report.tokens_disk_only <= report.tokens == len(history)
         assert report.tokens_unsaved <= report.tokens_memory

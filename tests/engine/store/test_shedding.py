@@ -30,7 +30,7 @@ def grow(it: Opened, sequence: Sequence, tokens: Tokens) -> None:
     """Page by page, each written before the next."""
     for start in range(sequence.num_tokens, len(tokens), 200):
         append(sequence, Tokens(tokens.ids[start : start + 200], tokens.roles[start : start + 200]))
-        assert it.cache.flush(30)
+        assert it.cache.flush(240)
 
 
 def whole(sequence: Sequence) -> list[int]:
@@ -49,7 +49,7 @@ def test_windows_leave_memory_behind_the_sequence(it: Opened) -> None:
         assert in_file_cache(full)
         assert not in_file_cache(window), "the system has it back"
     it.cache.save("a", sequence)
-    it.cache.flush(30)
+    it.cache.flush(240)
     assert it.cache.report("a", TOKENS).bytes_memory == pool.used_bytes
     sequence.release()
     it.cache.evict(1 << 30)
@@ -83,7 +83,7 @@ def test_what_another_looks_back_on_stays(it: Opened) -> None:
     assert 2 in whole(sequence)
     append(other, tokens_of(range(300)))
     check_rows(other)
-    assert it.cache.flush(30)
+    assert it.cache.flush(240)
     append(sequence, tokens_of(i % 60 for i in range(PAGE)))
     assert whole(sequence)[:-1] == []
     check_rows(other)

@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
         run = run_in(opened)
         run.compute(WHOLE, anchors=(11, 3 * PAGE, 45))
         opened.cache.save("chat", run.sequence)
-        assert opened.cache.flush(30)
+        assert opened.cache.flush(240)
     return tmp_path
 
 
@@ -104,7 +104,7 @@ def test_they_move_with_their_conversation(folder: Path, tmp_path: Path) -> None
         other = run_in(opened)
         other.compute(DOCUMENT + _text(20, 7), anchors=(52,))
         opened.cache.save("other", other.sequence)
-        assert opened.cache.flush(30)
+        assert opened.cache.flush(240)
     file = tmp_path / "chat.state"
     with StoreTools(folder) as tools:
         sent = tools.export_state("chat", file)

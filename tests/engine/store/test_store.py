@@ -227,7 +227,7 @@ def test_a_cancelled_restore_gives_its_memory_back(tmp_path: Path) -> None:
     with Opened(tmp_path) as second:
         pending = second.cache.begin_restore(second.cache.match(LONG))
         pending.cancel()
-        assert pending.wait(60)
+        assert pending.wait(240)
         second.cache.poll()
         assert second.cache.pool.used_bytes == 0
 

@@ -133,7 +133,7 @@ class Trials:
                 opened.cache.save(name, sequence)
                 check_rows(sequence)
                 sequence.release()
-                if opened.cache.flush(60) and not any(notice.what == NOT_SAVED for notice in opened.cache.notices()):
+                if opened.cache.flush(240) and not any(notice.what == NOT_SAVED for notice in opened.cache.notices()):
                     self.sound[name] = len(tokens)
 
     def _some(self) -> Iterable[str]:

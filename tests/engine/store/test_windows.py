@@ -87,7 +87,7 @@ def test_between_anchors_it_falls_back_to_the_one_before_and_says_so(tmp_path: P
         sequence, done = _continued(it.cache, cut)
         assert done == 128
         it.cache.save("b", sequence)
-        it.cache.flush(30)
+        it.cache.flush(240)
     with _opened(tmp_path) as it:
         assert it.cache.match(cut).tokens == 150, "the end of a turn is an anchor of its own"
 
@@ -142,7 +142,7 @@ def test_a_lost_window_ends_the_prefix_before_it(tmp_path: Path) -> None:
         file.write(b"\x5a")
     with _opened(tmp_path) as it:
         pending = it.cache.begin_restore(it.cache.match(DOCUMENT))
-        assert pending.wait(30)
+        assert pending.wait(240)
         sequence = pending.take()
         assert (sequence.num_tokens, pending.failed) == (0, "damaged")
         assert it.cache.match(DOCUMENT).tokens == 128
@@ -169,7 +169,7 @@ def test_where_conversations_part_becomes_an_anchor(tmp_path: Path) -> None:
         sequence.anchors = (found.parted,)
         append(sequence, Tokens(other.ids[64:], other.roles[64:]))
         it.cache.save("b", sequence)
-        it.cache.flush(30)
+        it.cache.flush(240)
     with _opened(tmp_path) as it:
         third = Tokens(DOCUMENT.ids[:104], DOCUMENT.roles[:104]) + tokens_of(range(900, 910))
         assert it.cache.match(third).tokens == 104
@@ -180,7 +180,7 @@ def _grown(it: Opened, pages: int) -> Sequence:
     sequence = Sequence(it.cache)
     for start in range(0, pages * PAGE, PAGE):
         append(sequence, Tokens(DOCUMENT.ids[start : start + PAGE], DOCUMENT.roles[start : start + PAGE]))
-    assert it.cache.flush(30)
+    assert it.cache.flush(240)
     return sequence
 
 
@@ -204,7 +204,7 @@ def test_a_turn_that_was_killed_loses_no_written_page(tmp_path: Path) -> None:
         for stop in range(32, 144, PAGE):
             more = slice(sequence.num_tokens, stop)
             append(sequence, Tokens(DOCUMENT.ids[more], DOCUMENT.roles[more]))
-            assert it.cache.flush(30)
+            assert it.cache.flush(240)
             with _opened(tmp_path) as other:
                 assert other.cache.match(DOCUMENT).tokens == stop
                 assert other.cache.match(start).tokens == len(start)
@@ -219,7 +219,7 @@ def test_windows_that_another_conversation_ends_with_stay(tmp_path: Path) -> Non
             other.converse("fork", five)
         append(sequence, Tokens(DOCUMENT.ids[5 * PAGE :], DOCUMENT.roles[5 * PAGE :]))
         it.cache.save("a", sequence)
-        assert it.cache.flush(30)
+        assert it.cache.flush(240)
         assert [i for i, there in enumerate(_stored(it, DOCUMENT)) if there] == [3, 4, 6, 7, 14, 15, 18, 19]
     with _opened(tmp_path) as it:
         assert it.cache.match(five).tokens == 5 * PAGE
@@ -232,6 +232,6 @@ def test_other_processes_read_the_rows_that_are_left(tmp_path: Path) -> None:
             assert all(_stored(other, DOCUMENT)), "nothing was let go yet"
             append(sequence, Tokens(DOCUMENT.ids[6 * PAGE :], DOCUMENT.roles[6 * PAGE :]))
             it.cache.save("a", sequence)
-            assert it.cache.flush(30)
+            assert it.cache.flush(240)
             assert _stored(other, DOCUMENT) == _stored(it, DOCUMENT)
             assert not all(_stored(other, DOCUMENT))
