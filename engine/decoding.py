@@ -1,8 +1,8 @@
 """How answers get their tokens: drawn from a step's logits, or in runs of several steps within one native call.
 
 Between two steps Python runs with cold caches behind all of the weights. While nothing else is to be computed and
-nobody asks for the engine, short steps therefore follow each other without it. Tokens, KV and what is told of them are
-those of single steps.
+nobody asks for the engine, short steps therefore follow each other without it, with what is drafted behind each token.
+Tokens, KV and what is told of them are those of single steps.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.citation_limit import CitationLimit
-from engine.drafts import LONGEST_MATCH, SHORTEST_MATCH
-from engine.kv.pool import KvMemoryFull
+from engine.drafts import SHORTEST_MATCH
 from engine.limits import Limits
 from engine.messages import Event, FinishReason, TokenDelta
 from engine.parking import Planned
-from engine.runner import Runner
+from engine.runner import RowRun, Runner
 from engine.speculation import Speculation
 from engine.turn import Phase, Turn
 from kernels.native_program import Decoded, Draw
 
 # Who asks for the engine waits for the step in progress, all others as long as this; text is shown 30 times a second.
 RUN_MS = 33.0
-MOST_STEPS = 32
+MOST_TOKENS = 64  # of an answer in a run
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 _NONE: Ids = np.zeros(0, np.int32)
@@ -85,45 +84,44 @@ class Decoding:
 
     # --- several steps ------------------------------------------------------------------------------
 
-    def steps(self, planned: Planned) -> int:
-        """How many steps may follow each other with the one that is planned as the first; 1: it goes alone."""
-        cost = self._speculation.costs.of(len(planned))
-        if not cost or 2 * cost > RUN_MS or not self._runner.can_decode(len(planned)):
-            return 1
-        if not all(self._plain(turn) and len(run.ids) == 1 for turn, run in planned):
-            return 1
-        steps = min(MOST_STEPS, *(self._left(turn) for turn, _ in planned))
-        return steps if self._reserved(planned, steps) else 1
-
-    def _plain(self, turn: Turn) -> bool:
-        """An answer, and not within a marker, where other tokens are struck from step to step."""
-        limit = self._limit_of(turn)
-        return turn.phase is Phase.DECODE and not (limit and limit.open(turn.answer.written))
-
-    def _reserved(self, planned: Planned, steps: int) -> bool:
-        try:
-            for turn, _ in planned:
-                turn.kv.reserve(steps)
-        except KvMemoryFull:
+    def may_run(self, planned: Planned) -> bool:
+        """Whether further steps may follow the planned one in the same call. If not, it goes alone."""
+        rows = sum(len(run.ids) for _, run in planned)
+        cost = self._speculation.costs.of(rows)
+        if not cost or 2 * cost > RUN_MS or not self._runner.can_decode(rows):
             return False
-        return True
+        return all(self._plain(turn, run) for turn, run in planned)
 
-    def run(self, planned: Planned, steps: int) -> Decoded:
-        """Up to so many steps: each turn's next tokens, which are not taken yet."""
-        least = self._speculation.least_match(len(planned))
-        draws = [self._draw(turn, least) for turn, _ in planned]
-        found = self._runner.decode([run for _, run in planned], draws, steps, RUN_MS)
-        self._speculation.passed(found.passed)
-        for (turn, _), tokens in zip(planned, found.tokens, strict=True):
+    def _plain(self, turn: Turn, run: RowRun) -> bool:
+        """An answer, and not within a marker, where other tokens are struck from step to step."""
+        if turn.phase is not Phase.DECODE:
+            return False
+        limit = self._limit_of(turn)
+        if not limit:
+            return True
+        within = len(run.ids) > 1 and np.isin(run.ids[1:], limit.brackets).any()
+        return not (within or limit.open(turn.answer.written))
+
+    def run(self, planned: Planned) -> Decoded:
+        """The planned step and those that follow it: each turn's next tokens, which are not taken yet."""
+        lengths, rows = self._speculation.lengths(len(planned))
+        draws = [self._draw(turn, run, lengths) for turn, run in planned]
+        found = self._runner.decode([run for _, run in planned], draws, rows, RUN_MS)
+        for (turn, _), tokens, tries in zip(planned, found.tokens, found.tries, strict=True):
             turn.undrafted = len(turn.generated) + len(tokens) if found.looked else -1
+            turn.drafted += sum(one.drafted for one in tries)
+            turn.accepted += sum(one.accepted for one in tries)
+            self._speculation.tried(tries)
         return found
 
-    def _draw(self, turn: Turn, least_match: int) -> Draw:
+    def _draw(self, turn: Turn, run: RowRun, lengths: Ids) -> Draw:
         ends, struck = self._end_ids, _NONE
         if limit := self._limit_of(turn):
             ends, struck = self._end_ids_or_brackets, limit.struck("", turn.request.sampling.citations)
         ids, answer = turn.source.ids(turn.generated), len(turn.prompt)
-        return Draw(turn.sampler, ids, answer, ends, struck, SHORTEST_MATCH, LONGEST_MATCH, least_match)
+        most = min(MOST_TOKENS, self._left(turn))
+        most = max(len(run.ids), min(most, turn.kv.reserve_spare(most)))
+        return Draw(turn.sampler, ids, answer, most, ends, struck, SHORTEST_MATCH, lengths, turn.draft_match)
 
     @cached_property
     def _end_ids(self) -> Ids:

@@ -32,7 +32,7 @@ class RunsBackend(Backend, Protocol):
     ) -> StepResult: ...
 
     def decode(
-        self, runs: Rows[TokenRun], draws: Rows[Draw], cancel: npt.NDArray[np.uint8], steps: int, milliseconds: float
+        self, runs: Rows[TokenRun], draws: Rows[Draw], cancel: npt.NDArray[np.uint8], rows: int, milliseconds: float
     ) -> Decoded: ...
 
     def resume(self, milliseconds: float = 0.0, tables: Rows[npt.NDArray[np.uint64]] | None = None) -> StepResult: ...
@@ -91,13 +91,14 @@ class Runner:
         return self._native.step_runs(_given(runs), self.cancel, parkable=parkable)
 
     def can_decode(self, rows: int) -> bool:
-        """Whether `decode` can be called for so many runs."""
+        """Whether `decode` can be called for steps of so many rows."""
         return self._native is not None and rows <= (self._micro_batch or rows)
 
-    def decode(self, runs: Rows[RowRun], draws: Rows[Draw], steps: int, milliseconds: float) -> Decoded:
-        """Several steps in one call, see NativeProgram: the runs' tokens, and what is drawn behind them."""
+    def decode(self, runs: Rows[RowRun], draws: Rows[Draw], rows: int, milliseconds: float) -> Decoded:
+        """Several steps in one call, see NativeProgram: the runs' tokens and drafts, and what is drawn behind them."""
         assert self._native is not None, "see can_decode"
-        return self._native.decode(_given(runs), draws, self.cancel, steps, milliseconds)
+        rows = min(rows, self._micro_batch or rows)
+        return self._native.decode(_given(runs), draws, self.cancel, rows, milliseconds)
 
     def resume(self, runs: Rows[RowRun], milliseconds: float = 0.0) -> StepResult:
         """Goes on with the parked step, whose pages may have moved since; parked again after so long (0: never)."""

@@ -115,9 +115,9 @@ class Scheduler:
         runs = self._parking.choose(self._plan)
         if not runs:
             return sampled
-        steps = self._decoding.steps(runs) if len(runs) == len(self._turns) and self._parking.empty else 1
-        if steps > 1:
-            self._decode(runs, steps)
+        alone = len(runs) == len(self._turns) and self._parking.empty
+        if alone and self._decoding.may_run(runs):
+            self._decode(runs)
         else:
             self._compute(runs)
         return True
@@ -193,13 +193,14 @@ class Scheduler:
             sound = {id(turn) for turn, _ in runs if self._admission.sound(turn)}
             self._apply(runs, sound, result.logits, result.hidden, spent)
 
-    def _decode(self, runs: Planned, steps: int) -> None:
+    def _decode(self, runs: Planned) -> None:
         """Several steps, with nothing in between."""
-        found = self._decoding.run(runs, steps)
+        found = self._decoding.run(runs)
         self._rates.saw_step()
-        if steps := len(found.milliseconds):
-            self._account(runs, sum(found.milliseconds), steps)
-            self._rates.saw_decode(steps, sum(found.milliseconds))
+        self._charge(runs, sum(found.milliseconds))
+        for rows, ms in zip(found.rows, found.milliseconds, strict=True):
+            self._speculation.costs.saw(rows, ms)
+        self._rates.saw_decode(sum(map(len, found.tokens)) / len(runs), sum(found.milliseconds))
         for (turn, run), tokens in zip(runs, found.tokens, strict=True):
             if not self._admission.sound(turn):
                 self._emit(turn.progress(self._rates.prefill))
@@ -209,23 +210,25 @@ class Scheduler:
     def _take(self, turn: Turn, run: RowRun, tokens: list[int]) -> None:
         """What was computed behind the answer's end is never committed."""
         taken, reason = self._decoding.take(turn, tokens)
-        turn.kv.commit((*run.ids, *tokens)[:taken], run.roles * taken)
+        turn.kv.commit((run.ids[0], *tokens)[:taken], run.roles[:1] * taken)
         if reason:
             self._finish(turn, reason)
 
-    def _account(self, runs: Iterable[tuple[Turn, RowRun]], ms: float, steps: int = 1) -> None:
-        """Charges steps alike to their turns: before what they computed is applied, which may end them."""
-        prompt_tokens = rows = 0
-        for turn, run in runs:
-            rows += len(run.ids)
+    def _account(self, runs: Iterable[tuple[Turn, RowRun]], ms: float) -> None:
+        """Before what was computed is applied, which may end turns."""
+        self._charge(runs, ms)
+        prompt = sum(len(run.ids) for turn, run in runs if turn.phase is Phase.PREFILL)
+        self._rates.saw_prefill(prompt, ms)
+        if not prompt:
+            self._speculation.costs.saw(sum(len(run.ids) for _, run in runs), ms)
+
+    def _charge(self, runs: Iterable[tuple[Turn, RowRun]], ms: float) -> None:
+        """Alike to all turns of a step."""
+        for turn, _ in runs:
             if turn.phase is Phase.PREFILL:
-                prompt_tokens += len(run.ids)
                 turn.clock.prefill += ms
             else:
                 turn.clock.decode += ms
-        self._rates.saw_prefill(prompt_tokens, ms)
-        if not prompt_tokens:
-            self._speculation.costs.saw(rows, ms / steps)
 
     def _apply(self, runs: Planned, sound: Set[int], logits: Floats, hidden: Floats, ms: float) -> None:
         row, sampled = 0, []

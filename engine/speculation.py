@@ -13,14 +13,20 @@ from collections.abc import Iterable
 from collections.abc import Sequence as Rows
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from engine.drafts import LONGEST_MATCH, NO_DRAFT, Draft
 from engine.turn import Turn
+from kernels.native_program import Tried
 
 LONGEST_DRAFT = 16
 MATCHES = (2, 3, 4, 8)  # lengths from which on chances are others
 _FIRST_GUESSES = (0.35, 0.5, 0.7, 0.85)  # for these
 _CLASSES = tuple(max(m for m in MATCHES if m <= max(match, MATCHES[0])) for match in range(LONGEST_MATCH + 1))
 _ANY = (0,) * LONGEST_DRAFT
+Lengths = npt.NDArray[np.int32]  # [LONGEST_MATCH + 1]
+_NEVER: Lengths = np.zeros(0, np.int32)
 _THRESHOLDS = (0.85, 0.7, 0.55, 0.4, 0.25)
 _PASS_ROWS = 8  # that the kernels take at once: a ninth row costs as much as eight
 _BESIDE_PREFILL = 0.4  # the step takes its time by the prompt's rows
@@ -114,7 +120,7 @@ class Speculation:
         self._context = context
         self._on = on
         self._asked = 0
-        self._least: dict[int, int] = {}  # by the number of answers
+        self._paying: dict[int, tuple[Lengths, int]] = {}  # by the number of answers
         self.costs = StepCosts()
         self.chances = Chances()
 
@@ -130,25 +136,26 @@ class Speculation:
                 self.chances.judged(draft.match, 0, 0)
         return [draft.ids[:length] for draft, length in zip(found, lengths, strict=True)]
 
-    def least_match(self, answers: int) -> int:
-        """The shortest match with earlier text behind which a draft pays in a step of so many answers, more than there
-        are where none does; -1: nothing is ever drafted."""
+    def lengths(self, answers: int) -> tuple[Lengths, int]:
+        """How many tokens to draft behind a match with earlier text, by its length, in a step of so many answers, none
+        of the others with a draft (empty: nothing is ever drafted); and the rows of a step in which several have."""
         if not self._on:
-            return -1
+            return _NEVER, answers
         self._asked += 1
-        if answers not in self._least or self._asked % _LOOK_RUNS == 0:
-            self._least[answers] = self._shortest_that_pays(answers)
-        return self._least[answers]
+        if answers not in self._paying or self._asked % _LOOK_RUNS == 0:
+            self._paying[answers] = self._lengths_that_pay(answers)
+        return self._paying[answers]
 
-    def _shortest_that_pays(self, answers: int) -> int:
+    def _lengths_that_pay(self, answers: int) -> tuple[Lengths, int]:
         others = [NO_DRAFT] * (answers - 1)
-        paying = (match for match in MATCHES if any(self._lengths([Draft(_ANY, match), *others])))
-        return next(paying, LONGEST_MATCH + 1)
+        paying = {match: self._lengths([Draft(_ANY, match), *others])[0] for match in MATCHES}
+        most = answers + max(paying.values())  # the kernels take more without another pass
+        return np.array([paying[least] for least in _CLASSES], np.int32), -(-most // _PASS_ROWS) * _PASS_ROWS
 
-    def passed(self, matches: Iterable[int]) -> None:
-        """Nothing was tried behind matches of these lengths."""
-        for match in matches:
-            self.chances.judged(match, 0, 0)
+    def tried(self, matches: Iterable[Tried]) -> None:
+        """What became of these matches."""
+        for one in matches:
+            self.chances.judged(*one)
 
     def judged(self, turn: Turn, drafted: int, accepted: int) -> None:
         if drafted:

@@ -29,33 +29,45 @@ TokenRun: TypeAlias = tuple[Sequence[int], Sequence[int], int, NDArray[np.uint64
 
 
 class Draw(NamedTuple):
-    """How `decode` draws the tokens of a sequence, and what ends it.
+    """How `decode` draws the tokens of a sequence and drafts more behind them, and what ends it.
 
     Attributes:
         sampler: see kernels/sample/cpu.py.
         ids: int32, all of the conversation so far, the answer from `answer` on.
+        most: so many tokens may be drawn, at least as many as its run has rows; there is room for as many rows.
         ends: int32, ascending ids behind which nothing may follow; struck: int32 ids that are not drawn.
-        shortest, longest, least: a match of `least` ids or more with the end of what there is ends it; looked for are
-            matches of `shortest` to `longest` ids, and none where `least` is negative.
+        shortest, lengths: int32, by the length of a match with the end of what there is, so many tokens behind it are
+            drafted; looked for are matches of `shortest` ids up to the last of `lengths`.
+        match: length of that behind which the tokens of the first step were drafted.
     """
 
     sampler: Any
     ids: Any
     answer: int
+    most: int
     ends: NDArray[np.int32]
     struck: NDArray[np.int32]
-    shortest: int = 0
-    longest: int = 0
-    least: int = -1
+    shortest: int = 1
+    lengths: NDArray[np.int32] = np.zeros(0, np.int32)
+    match: int = 0
+
+
+class Tried(NamedTuple):
+    """Of the tokens behind a match of so many, `drafted` went into a step, and `accepted` of them were drawn."""
+
+    match: int
+    drafted: int
+    accepted: int
 
 
 class Decoded(NamedTuple):
-    """`tokens`: what each sequence drew in steps of so many `milliseconds`; `passed`: lengths of the matches on the way
-    that were shorter than the least; `looked`: behind the last tokens there was no other match."""
+    """`tokens`: what each sequence drew in steps of so many `milliseconds` and `rows`; `tries`: of each, the matches
+    with earlier text; `looked`: there is nothing to draft behind the last tokens."""
 
     tokens: list[list[int]]
-    passed: list[int]
+    tries: list[list[Tried]]
     milliseconds: list[float]
+    rows: list[int]
     looked: bool
 
 
@@ -144,19 +156,17 @@ class NativeProgram:
         runs: Sequence[TokenRun],
         draws: Sequence[Draw],
         cancel: NDArray[np.uint8],
-        steps: int,
+        rows: int,
         milliseconds: float,
     ) -> Decoded:
-        """Up to `steps` steps of runs of one token and one output each, with what is drawn at each fed to the next, as
-        far as the block tables have room. Ends behind a step where a draw wants it, where `cancel` is set (STOP ends
-        the step in progress too, which then counts for nothing), or where the next would end later than
-        `milliseconds` from now. ValueError as for steps."""
+        """Steps that follow each other, of `rows` rows at most after the first. It begins with runs of generated
+        tokens: one and what is drafted behind it, all wanted. What is drawn is fed to the next step, with new drafts.
+        Ends behind a step where a draw wants it, where `cancel` is set (STOP ends the step in progress too, which then
+        counts for nothing), or where the next would end later than `milliseconds` from now. ValueError as for steps."""
         if not self._has_head:
             raise ValueError("the program has no Head")
-        logits, hidden = self._outputs(len(runs))
-        found = self._executor.decode(runs, draws, cancel, logits, hidden, steps, milliseconds)
-        self._spare = logits, hidden
-        return Decoded(*found)
+        tokens, tries, times, counts, looked = self._executor.decode(runs, draws, cancel, rows, milliseconds)
+        return Decoded(tokens, [[Tried(*one) for one in tried] for tried in tries], times, counts, looked)
 
     def resume(self, milliseconds: float = 0.0, tables: Sequence[NDArray[np.uint64]] | None = None) -> StepResult:
         """Go on with the parked step; the result is that of an undisturbed one. After `milliseconds` (0: never) it is

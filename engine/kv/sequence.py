@@ -119,6 +119,13 @@ class Sequence:
             self._open.extend(fresh)
             self._table = None
 
+    def reserve_spare(self, tokens: int) -> int:
+        """After `reserve`: makes room for up to `tokens` more rows, as far as nothing has to go for it. Returns for how
+        many there is room."""
+        rest = len(self._ids)
+        self.reserve(min(tokens, (len(self._open) + self._cache.pool.room) * self.page_tokens - rest))
+        return len(self._open) * self.page_tokens - rest
+
     def commit(self, ids: tuple[int, ...] | list[int], roles: tuple[int, ...] | list[int]) -> None:
         """Counts tokens whose rows were written into the reserved room; full pages are sealed and queued
         for writing.
@@ -127,7 +134,7 @@ class Sequence:
         assert len(ids) == len(roles) <= room, "more tokens than reserved"
         assert not ids or not self._ids or self._appendable(), "not reserved since the tail was shared or cut"
         self.hidden = None
-        for start in _cuts(len(self._ids), len(ids), size):
+        for start in [0, *range(size - len(self._ids), len(ids), size)] if ids else []:
             count = min(len(ids) - start, size - len(self._ids))
             self._ids.extend(ids[start : start + count])
             self._roles.extend(roles[start : start + count])
@@ -290,9 +297,3 @@ class Sequence:
             self._cache.pool.release(buffer)
         del self._open[keep:]
         self._table = None
-
-
-def _cuts(tail: int, count: int, size: int) -> list[int]:
-    """Offsets into `count` new tokens at which a page is continued or begun."""
-    first = size - tail
-    return [0, *range(first, count, size)] if count else []

@@ -110,24 +110,26 @@ public:
         return static_cast<int>(outcome);
     }
 
-    // Several steps of runs of one token, see decode_run.h. Returns what each of them drew, the lengths of the matches that
-    // were passed over, the milliseconds of each step, and whether nothing was found behind the last.
-    nb::tuple decode(nb::sequence runs, nb::sequence draws, nb::handle cancel, nb::handle logits, nb::handle hidden, int steps,
-                     double milliseconds) {
+    // Several steps of runs of one token and its draft, see decode_run.h. Returns what each of them drew, what became of
+    // matches with earlier text, the milliseconds and rows of each step, and whether nothing was found behind the last.
+    nb::tuple decode(nb::sequence runs, nb::sequence draws, nb::handle cancel, int rows, double milliseconds) {
         arrays_.fill(runs);
         pk::BatchView batch;
         arrays_.show(batch);
+        pk::check_batch(batch, executor_.program());
         std::deque<pk::Drawing> drawings;
         for (nb::handle draw : draws) drawings.emplace_back(draw);
-        if (steps < 1 || batch.rows != batch.sequences || batch.outputs != batch.sequences || drawings.size() != nb::len(runs))
-            throw std::invalid_argument("a run of steps begins with one token and one output of each sequence, and a draw for it");
-        pk::check_batch(batch, executor_.program(), steps - 1);
-        const Results results(batch, cancel, logits, hidden);
+        if (batch.outputs != batch.rows || drawings.size() != nb::len(runs))
+            throw std::invalid_argument("a run of steps begins with wanted rows of each sequence, and a draw for it");
+        for (int s = 0; s < batch.sequences; s++) begin(drawings[s], batch, s);
+        const pk::ArrayView flag(cancel, "cancel", pk::ArrayView::kByte, {1});
+        batch.cancel = flag.data<uint8_t>();
         batch.on_park = pk::OnPark::Finish;
+        run_outputs_.reserve(executor_.program(), std::max(rows, batch.rows), batch);
         pk::RunTimes times;
         {
             nb::gil_scoped_release release;
-            times = pk::decode(executor_, arrays_, batch, drawings, pk::RunLimits{steps, milliseconds});
+            times = pk::decode(executor_, arrays_, batch, drawings, pk::RunLimits{rows, milliseconds});
         }
         return results_of(drawings, times);
     }
@@ -190,16 +192,25 @@ private:
         return executor_.step(batch);
     }
 
+    void begin(pk::Drawing& drawing, const pk::BatchView& batch, int s) const {
+        std::vector<int32_t> draft = arrays_.draft(s);
+        if (draft.size() >= drawing.most()) throw std::invalid_argument("a run of steps begins with more rows than may be drawn");
+        pk::check_room(batch, executor_.program(), s, static_cast<int64_t>(drawing.most()));
+        drawing.begin(std::move(draft));
+    }
+
     static nb::tuple results_of(const std::deque<pk::Drawing>& drawings, const pk::RunTimes& times) {
-        nb::list tokens, passed, milliseconds;
+        nb::list tokens, tries, milliseconds, rows;
         for (const pk::Drawing& drawing : drawings) {
-            nb::list drawn;
+            nb::list drawn, tried;
             for (size_t i = 0; i < drawing.drawn(); i++) drawn.append(drawing.at(i));
+            for (const pk::Try& one : drawing.tries()) tried.append(nb::make_tuple(one.length, one.drafted, one.accepted));
             tokens.append(drawn);
-            for (int length : drawing.passed()) passed.append(length);
+            tries.append(tried);
         }
         for (double time : times.milliseconds) milliseconds.append(time);
-        return nb::make_tuple(tokens, passed, milliseconds, times.looked);
+        for (int count : times.rows) rows.append(count);
+        return nb::make_tuple(tokens, tries, milliseconds, rows, times.looked);
     }
 
     static pk::ProgramData decode_program(std::vector<int> widths, const Array2<uint64_t>& tensors,
@@ -228,6 +239,7 @@ private:
 
     pk::Executor executor_;
     pk::StepArrays arrays_, parked_arrays_;
+    pk::RunOutputs run_outputs_;
 };
 
 // For each part, which consists of the next `counts[part]` pieces: 1 if all of them have their checksums.

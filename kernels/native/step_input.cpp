@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -11,6 +12,8 @@ namespace nb = nanobind;
 
 namespace pk {
 namespace {
+
+constexpr uint8_t kGenerated = 1;  // a role, see program.h
 
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
 
@@ -85,22 +88,18 @@ void check_ranges(const BatchView& batch, const ProgramData& program) {
         refuse("token ids must lie in 0.." + std::to_string(limit - 1));
 }
 
-int pages_needed(const BatchView& batch, int sequence, int page_tokens, int further) {
-    const int64_t rows = batch.seq_rows[sequence + 1] - batch.seq_rows[sequence] + further;
-    return static_cast<int>((batch.seq_start[sequence] + rows + page_tokens - 1) / page_tokens);
+// Of sequence `s`, for so many rows of it.
+int64_t pages_needed(const BatchView& batch, int s, int page_tokens, int64_t rows) {
+    return (batch.seq_start[s] + rows + page_tokens - 1) / page_tokens;
 }
 
-void check_pages(const BatchView& batch, int page_tokens, int further) {
-    int most = 0;
-    for (int s = 0; s < batch.sequences; s++) most = std::max(most, pages_needed(batch, s, page_tokens, further));
-    if (most > batch.max_pages)
-        refuse(std::to_string(most) + " pages are needed, the block table has " + std::to_string(batch.max_pages));
-    for (int s = 0; s < batch.sequences; s++) {
-        const uint64_t* used = batch.pages + static_cast<size_t>(s) * batch.max_pages;
-        const auto wrong = [](uint64_t address) { return address == 0 || address % 64 != 0; };
-        if (std::any_of(used, used + pages_needed(batch, s, page_tokens, further), wrong))
-            refuse("sequence " + std::to_string(s) + ": a page address is missing or not 64-byte aligned");
-    }
+void check_pages(const BatchView& batch, int s, int64_t needed) {
+    if (needed > batch.max_pages)
+        refuse(std::to_string(needed) + " pages are needed, the block table has " + std::to_string(batch.max_pages));
+    const uint64_t* used = batch.pages + static_cast<size_t>(s) * batch.max_pages;
+    const auto wrong = [](uint64_t address) { return address == 0 || address % 64 != 0; };
+    if (std::any_of(used, used + needed, wrong))
+        refuse("sequence " + std::to_string(s) + ": a page address is missing or not 64-byte aligned");
 }
 
 // Any number beyond 32 bits is -1, which no check lets through.
@@ -160,6 +159,17 @@ void StepArrays::fill(nb::sequence runs) {
     lay_tables();
 }
 
+void StepArrays::follow(size_t s, int fed, int32_t token, const std::vector<int32_t>& draft) {
+    if (s == 0) tokens_.clear();
+    tokens_.push_back(token);
+    tokens_.insert(tokens_.end(), draft.begin(), draft.end());
+    seq_start_[s] += fed;
+    seq_rows_[s + 1] = static_cast<int>(tokens_.size());
+    roles_.assign(tokens_.size(), kGenerated);
+    out_rows_.resize(tokens_.size());
+    std::iota(out_rows_.begin(), out_rows_.end(), 0);
+}
+
 void StepArrays::place(nb::sequence tables) {
     if (nb::len(tables) != tables_.size()) refuse("another number of sequences than the step has");
     size_t number = 0;
@@ -191,11 +201,15 @@ void StepArrays::show(BatchView& batch) const {
     batch.outputs = static_cast<int>(out_rows_.size());
 }
 
-void check_batch(const BatchView& batch, const ProgramData& program, int further) {
+void check_batch(const BatchView& batch, const ProgramData& program) {
     if (batch.rows == 0) refuse("the batch has no rows");
     check_rows(batch);
     check_ranges(batch, program);
-    if (!program.kv_layers.empty()) check_pages(batch, program.page_tokens, further);
+    for (int s = 0; s < batch.sequences; s++) check_room(batch, program, s, batch.seq_rows[s + 1] - batch.seq_rows[s]);
+}
+
+void check_room(const BatchView& batch, const ProgramData& program, int s, int64_t rows) {
+    if (!program.kv_layers.empty()) check_pages(batch, s, pages_needed(batch, s, program.page_tokens, rows));
 }
 
 }  // namespace pk

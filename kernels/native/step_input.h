@@ -39,8 +39,13 @@ public:
     // Pages of the same sequences, which may have moved. `tables`: a block table per sequence.
     void place(nanobind::sequence tables);
     void show(BatchView& batch) const;
-    // Sequence `s`, a run of one token, goes on with the next.
-    void follow(size_t s, int32_t token) { tokens_[s] = token, seq_start_[s]++; }
+    // Generated tokens of sequence `s`, all wanted: the next behind the `fed` that count of its step before, and a draft.
+    // In order for all sequences; then they are to be shown again.
+    void follow(size_t s, int fed, int32_t token, const std::vector<int32_t>& draft);
+    // Tokens of sequence `s` behind its first.
+    std::vector<int32_t> draft(size_t s) const {
+        return std::vector<int32_t>(tokens_.begin() + seq_rows_[s] + 1, tokens_.begin() + seq_rows_[s + 1]);
+    }
 
 private:
     void lay_tables();
@@ -52,8 +57,9 @@ private:
     int max_pages_ = 0;
 };
 
-// Rows in order, positions, token ids and pages, those for `further` rows of each sequence too. std::invalid_argument
-// names what is wrong.
-void check_batch(const BatchView& batch, const ProgramData& program, int further = 0);
+// Rows in order, positions, token ids and pages. std::invalid_argument names what is wrong.
+void check_batch(const BatchView& batch, const ProgramData& program);
+// Pages for so many rows of sequence `s`. std::invalid_argument: there are fewer.
+void check_room(const BatchView& batch, const ProgramData& program, int s, int64_t rows);
 
 }  // namespace pk

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engine.answer import AnswerText
 from engine.citation_limit import CitationLimit
+from engine.drafts import LONGEST_MATCH
 from engine.messages import (
     Cancel,
     ConversationId,
@@ -40,7 +42,7 @@ from kernels.program import StepResult
 from tests.engine.engine_driver import GREEDY, Driver
 from tests.engine.test_service import LONG, model
 from tests.engine.test_service import prompt as words
-from tests.engine.test_speculation import DATA, DENSE, PENALISED, SAMPLED, Bench, prompt, refuse
+from tests.engine.test_speculation import DATA, DENSE, PENALISED, SAMPLED, Bench, prompt
 from tests.engine.test_speculation import GREEDY as GREEDY_ANSWER
 
 __all__ = ["model"]
@@ -151,14 +153,19 @@ def test_answers_and_kv_are_those_of_single_steps(pair: Pair, file: str, samplin
     assert len(pair(DATA / file, sampling, turns)) == turns
 
 
-def test_drafts_come_between_runs(pair: Pair) -> None:
-    """A prompt whose pieces come again and again."""
+@pytest.mark.parametrize("file", ["type-dense-q4_1.gguf", "ds2-lite-mini.gguf", "gptoss-mini.gguf"])
+@pytest.mark.parametrize("turns", [1, 2])
+def test_drafts_within_runs_change_nothing(pair: Pair, file: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prompt whose pieces come again and again; drafts are tried behind every match."""
+    tried = np.full(LONGEST_MATCH + 1, 5, np.int32)
+    monkeypatch.setattr(Speculation, "lengths", lambda self, answers: (tried if self._on else tried[:0], 16))
 
     def repeated(seed: int) -> Tokens:
         return Tokens.prompt(random.Random(seed).choices(range(3, 12), k=220))
 
-    found = pair(DENSE, replace(SAMPLED, max_tokens=100), 2, repeated, drafts=True)
-    assert all(len(turn.generated) > 60 for turn in found.values())
+    found = pair(DATA / file, replace(SAMPLED, max_tokens=100), turns, repeated, drafts=True)
+    assert all(len(turn.generated) > 60 and turn.accepted <= turn.drafted for turn in found.values())
+    assert sum(turn.accepted for turn in found.values()) > 0
 
 
 def test_a_stop_string_ends_the_answer_where_it_did(pair: Pair) -> None:
@@ -192,16 +199,29 @@ def test_more_conversations_than_rows_of_a_batch_go_step_by_step(monkeypatch: py
     assert bench.lengths
 
 
-def test_without_room_for_a_run_steps_go_singly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_ends_at_the_border_of_its_page_where_others_would_have_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next page is taken when a token needs it, not before."""
     monkeypatch.setattr("engine.decoding.RUN_MS", ENDLESS)
-    bench = RunBench(DENSE)
-    bench.submit("c0", prompt(0), replace(GREEDY_ANSWER, max_tokens=25))
+    plain, bench = RunBench(DENSE), RunBench(DENSE)
+    plain.answer(GREEDY_ANSWER)
+    bench.submit("other", prompt(1), replace(GREEDY_ANSWER, max_tokens=2))
+    bench.finish()
+    bench.submit("c0", prompt(0), GREEDY_ANSWER)
     turn = bench.scheduler._turns[TurnId("c0")]
     while not turn.generated:
         bench.scheduler.step()
-    bench.cache.allocate = refuse  # type: ignore[method-assign]
-    assert len(bench.finish()["c0"].generated) == 25
-    assert len(bench.lengths) < 25
+    bench.cache.pool.budget_bytes = bench.cache.pool.used_bytes
+    gone: list[str] = []
+    remove = bench.cache.tree.remove
+    monkeypatch.setattr(bench.cache.tree, "remove", lambda node, why: (gone.append(why), remove(node, why)))
+    border = -(-len(turn.prompt) // turn.kv.page_tokens) * turn.kv.page_tokens
+    while turn.kv.num_tokens < border:
+        bench.scheduler.step()
+    assert turn.kv.num_tokens == border
+    assert max(bench.lengths) > 1
+    assert not gone
+    assert bench.finish()["c0"].generated == plain.finish()["c0"].generated
+    assert gone
 
 
 def test_a_run_on_lost_memory_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,24 +252,26 @@ def test_a_run_on_lost_memory_counts_for_nothing(monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def driver(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     monkeypatch.setattr("engine.decoding.RUN_MS", ENDLESS)
+    monkeypatch.setattr("engine.decoding.MOST_TOKENS", 32)
     with Driver(model, tmp_path / "kv", speculation=False) as driver:
         yield driver
 
 
 @dataclass
 class Watch:
-    """`log`: native calls, the number of a run's steps, or 0 for a step with prompt tokens and -1 for one without."""
+    """`log`: native calls, the number of a run's steps, or 0 for a step with prompt tokens and -1 for one without.
+    `most`: tokens that the runs might have drawn."""
 
     runner: Runner
     asks: Callable[[], None]  # at the beginning of the third run, as another thread would during it
     log: list[int] = field(default_factory=list)
-    steps: list[int] = field(default_factory=list)  # that the runs might have had
+    most: list[int] = field(default_factory=list)
 
-    def decode(self, runs: Sequence[RowRun], draws: Sequence[Draw], steps: int, milliseconds: float) -> Decoded:
-        self.steps.append(steps)
-        if len(self.steps) == 3:
+    def decode(self, runs: Sequence[RowRun], draws: Sequence[Draw], rows: int, milliseconds: float) -> Decoded:
+        self.most.append(min(draw.most for draw in draws))
+        if len(self.most) == 3:
             self.asks()
-        found = Runner.decode(self.runner, runs, draws, steps, milliseconds)
+        found = Runner.decode(self.runner, runs, draws, rows, milliseconds)
         self.log.append(len(found.milliseconds))
         return found
 
@@ -273,10 +295,10 @@ def test_stop_ends_a_run_behind_the_step_in_progress(driver: Driver, watch: Watc
     driver.submit("long", "a", words(64), LONG)
     done = driver.result("long")
     assert done.reason == "cancelled"
-    assert watch.steps[2] > 8
+    assert watch.most[2] > 8
     runs = [length for length in watch.log if length > 0]
     assert len(runs) == 3
-    assert runs[:2] == watch.steps[:2]
+    assert runs[:2] == watch.most[:2]
     assert runs[2] == 1
 
 

@@ -39,6 +39,16 @@ SAMPLED = Sampling(temperature=0.4, top_k=3, seed=11, max_tokens=ANSWER)
 PENALISED = replace(SAMPLED, repetition_penalty=1.2, presence_penalty=0.3, penalty_window=9)
 
 
+@pytest.fixture(autouse=True, params=["in runs", "in steps of their own"])
+def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts are checked within one native call, which ends soon, or by the scheduler."""
+    if request.param == "in runs":
+        monkeypatch.setattr("engine.decoding.RUN_MS", 1e6)
+        monkeypatch.setattr("engine.decoding.MOST_TOKENS", 1)
+    else:
+        monkeypatch.setattr("engine.decoding.RUN_MS", 0.0)
+
+
 class Foretold(Speculation):
     """Drafts that are known to be right up to a place that chance says, whatever they cost."""
 
@@ -55,10 +65,6 @@ class Foretold(Speculation):
 
     def _lengths(self, found: Rows[Draft]) -> list[int]:
         return [len(draft.ids) for draft in found]
-
-    def least_match(self, answers: int) -> int:
-        """No step follows another without a look for drafts."""
-        return 0
 
 
 class RecordingAdmission(Admission):
