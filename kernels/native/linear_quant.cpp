@@ -6,6 +6,7 @@
 // scales and activation sums times integer minima, then total = fma(float(minima), m, float(products) * d) and
 // out = fma(total, activation scale, out). Neither sum overflows: 256 * 127 * 128 (a byte) * 128 (a scale) is 5.3e8, partial
 // sums before a byte's zero point is taken off (bytes to 255) included; 256 * 127 * 63 (a minimum) is 2.0e6.
+#include "dot_rows.h"
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #include "dot_matrix.h"
 #elif defined(__AVX512VNNI__) || defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
@@ -97,6 +98,7 @@ struct StripRange {
     uint8_t* tiles;   // one after the other
     uint8_t* copy;    // of a partial strip
     int begin, end;   // strips
+    DotStrip few;     // for so many tokens; null: by way of tiles
     int cols() const { return args.weight.cols; }
     int rows_of(int strip) const { return imin(kStripRows, args.weight.rows - strip * kStripRows); }
     // What follows the last strip, nothing (a line that was just read) at the end of the matrix.
@@ -126,7 +128,7 @@ struct StripRange {
 static void few_tokens_strip(const StripRange& range, int strip) {
     const QuantGroup group = group_at(range.args, 0);
     alignas(64) Results results;
-    range.format.few[group.tokens - 1](range.source(strip), range.cols() / kBlock, group, results);
+    range.few(range.source(strip), range.cols() / kBlock, group, results);
     finish_tokens(range.args, 0, group.tokens, strip * kStripRows, range.rows_of(strip), results);
 }
 
@@ -185,15 +187,21 @@ static void tiled_strips(const StripRange& range, int first, int count) {
             dot_tokens(range, range.tile(i), first + i, token, imin(token + kTokensAtOnce, range.args.rows), next);
 }
 
+static DotStrip few_tokens(const TileFormat& format, int tokens) {
+    if (!format.few || tokens > kDirectTokens) return nullptr;
+    const DotStrip one = tokens == 1 ? dot_one(format.type) : nullptr;
+    return one ? one : format.few[tokens - 1];
+}
+
 size_t quant_scratch(int cols) { return (size_t)cols * (24 * strips_at_once(cols) + 18) + 256; }
 
 void linear_quant_strips(const LinearArgs& args, int first, int count, uint8_t* scratch) {
     const TileFormat& format = *tile_format(args.weight.type);
     const int most = strips_at_once(args.weight.cols);
-    const StripRange range = {args, format, scratch, scratch + (size_t)most * 24 * args.weight.cols, first, first + count};
-    const bool direct = format.few && args.rows <= kDirectTokens;
-    for (int last = first + count; first < last; first += direct ? 1 : most) {
-        if (direct) few_tokens_strip(range, first);
+    const StripRange range = {args, format, scratch, scratch + (size_t)most * 24 * args.weight.cols, first, first + count,
+                              few_tokens(format, args.rows)};
+    for (int last = first + count; first < last; first += range.few ? 1 : most) {
+        if (range.few) few_tokens_strip(range, first);
         else tiled_strips(range, first, imin(most, last - first));
     }
 }

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from engine.gguf.dequantise import dequantise
 from kernels.linear.cpu import linear
 from kernels.linear.reference import linear as reference
 from kernels.linear.reference import round_activations
@@ -70,6 +71,31 @@ def test_a_row_does_not_depend_on_its_batch(isa: str, name: str) -> None:
     for size in (2, 5, 8, 13, 24) if name in SOME else (3, 7):
         parts = [linear(x[i : i + size], weight, how=How(threads=2, isa=isa)) for i in range(0, len(x), size)]
         assert np.array_equal(together, np.concatenate(parts)), size
+
+
+@pytest.mark.parametrize("code", [0, 255])
+@pytest.mark.parametrize(
+    ("name", "scale_at", "block"), [("Q4_K", (0, 1, 2, 3), 144), ("Q6_K", (208, 209), 210), ("Q8_0", (0, 1), 34)]
+)
+def test_largest_codes_with_largest_activations(
+    isa: str, name: str, scale_at: tuple[int, ...], block: int, code: int
+) -> None:
+    """Sums that one token's products keep in 16 bits do not overflow: alone as in a batch, which keeps them in 32."""
+    weight, _ = make(name, 33, 768)
+    raw = weight.data.view(np.uint8).reshape(-1, block)
+    raw[:, [i for i in range(block) if i not in scale_at]] = code
+    if name == "Q6_K":
+        raw[:, 192:208] = 128
+    x = np.ones((10, 768), np.float32)
+    x[1] = -1
+    x[2:] = np.where(np.random.default_rng(3).random((8, 768)) < 0.5, -1, 1)
+    together = linear(x, weight, how=How(isa=isa))
+    alone = np.concatenate([linear(x[i : i + 1], weight, how=How(isa=isa)) for i in range(len(x))])
+    assert np.array_equal(together, alone)
+    wanted = reference(
+        seen_by(name, x), torch.from_numpy(dequantise(weight.data.reshape(33, -1), weight.ggml_type, 768))
+    ).numpy()
+    np.testing.assert_allclose(alone, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -113,6 +113,15 @@ def test_parts_of_a_matrix_and_of_a_vector(written: tuple[Path, dict[str, np.nda
         np.testing.assert_array_equal(file.raw(part).view("<f4"), [2, 3, 4, 5])
 
 
+@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="a kernel without huge pages")
+def test_the_mapping_asks_for_huge_pages(written: tuple[Path, dict[str, np.ndarray]]) -> None:
+    file = GgufFile.open(written[0])
+    regions = Path("/proc/self/smaps").read_text().split(str(written[0]))
+    flags = next(line for line in regions[1].splitlines() if line.startswith("VmFlags:"))
+    assert "hg" in flags.split()
+    file.close()
+
+
 def test_views_outlive_close(written: tuple[Path, dict[str, np.ndarray]]) -> None:
     path, arrays = written
     file = GgufFile.open(path)
