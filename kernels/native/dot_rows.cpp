@@ -97,7 +97,7 @@ PK_INLINE vi add_nibbles(vi sum, const uint8_t* row, const uint8_t* other, const
 }
 
 // Part I of N of a block of BYTES: as many lines of what is read some strips later go to L2, evenly, as in bursts they wait
-// for each other. What the same rows hold a block on goes to L1.
+// for each other. What is read one block later, of the same rows or of the next strip, goes to L1.
 template <int BYTES, int I, int N>
 PK_INLINE void prefetch_later(const Strip& s, int block) {
     constexpr int kSize = BYTES * kStripRows;
@@ -130,6 +130,7 @@ void dot_q4_k(Strip s, int blocks, const QuantGroup& group, Results results) {
         const vi pair_sums = irepeat16(words + kSuperPairs);
         vi heads[4], minima[4], products[8];
         const uint8_t* row = at;
+        const uint8_t* near = b + 1 < blocks / 8 ? at + kBytes : s.next;
         each<4>(PK_EACH(e) {
             vi scales, least;
             heads[e] = quad(row, s.stride);
@@ -137,10 +138,10 @@ void dot_q4_k(Strip s, int blocks, const QuantGroup& group, Results results) {
             minima[e] = iadd_pairs(iset(0), least, pair_sums);
             each<2>(PK_EACH(two) {
                 prefetch_later<kBytes, 2 * e + two, 8>(s, b);
+                prefetch_near<3>(near + 8 * two * s.stride);
+                prefetch_near<3>(near + (8 * two + 4) * s.stride);
                 const uint8_t* first = row + 8 * two * s.stride + 16;
                 const uint8_t* second = first + 4 * s.stride;
-                prefetch_near<3>(first + kBytes);
-                prefetch_near<3>(second + kBytes);
                 vi sum = fresh_zero();
                 each<2>(PK_EACH(half) {
                     const vi factor = _mm512_permutexvar_epi32(scale_at[two][half], scales);
@@ -149,6 +150,7 @@ void dot_q4_k(Strip s, int blocks, const QuantGroup& group, Results results) {
                 products[4 * two + e] = sum;
             });
             row = here(row + s.stride);
+            near = here(near + s.stride);
         });
         const vi product = fold_quarters(fold_dwords(products[0], products[1], products[2], products[3]),
                                          fold_dwords(products[4], products[5], products[6], products[7]));
@@ -221,11 +223,13 @@ void dot_q6_k(Strip s, int blocks, const QuantGroup& group, Results results) {
         factors.copy(at + 208, s.stride);
         vi groups[4];
         const uint8_t* row = at;
+        const uint8_t* near = b + 1 < blocks / 8 ? at + kBytes : s.next;
         each<4>(PK_EACH(g) {
             vi rows[4];
             each<4>(PK_EACH(r) {
                 prefetch_later<kBytes, 4 * g + r, 16>(s, b);
-                prefetch_near<4>(row + kBytes);
+                prefetch_near<4>(near);
+                near = here(near + s.stride);
                 rows[r] = q6_k_row(row, a, zero, scale_at);
                 row = here(row + s.stride);
             });
