@@ -57,7 +57,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         first = process.stdout.readline() if seed % 3 == 0 else ""  # however slow the disk is: something was saved
         time.sleep(chance.uniform(0.0, 0.25))
         process.kill()
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=400)
         assert "Traceback" not in errors
         saved |= acknowledged(first + output)
     assert saved, "no turn was saved before the kill: the test would show nothing"
@@ -68,7 +68,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     processes = [start(tmp_path, seed, 30) for seed in (1, 2)]
     with Opened(tmp_path) as third:
         third.converse("mine", tokens_of(range(5000, 5000 + 4 * PAGE))).release()
-        outputs = [process.communicate(timeout=120) for process in processes]
+        outputs = [process.communicate(timeout=400) for process in processes]
         assert all(process.returncode == 0 for process in processes), outputs
         tokens = dict(script(1, 30))
         for history in tokens.values():

@@ -66,7 +66,7 @@ class Trials:
         assert process.stdout.readline() == "ready\n"
         self._converse(f"own-{number}")
         process.kill()
-        self._take_note(number, *process.communicate(timeout=60))
+        self._take_note(number, *process.communicate(timeout=400))
 
     def flip(self, number: int) -> None:
         path = self._segment()
@@ -158,7 +158,7 @@ class Trials:
         if seconds is not None:
             time.sleep(seconds)
             process.kill()
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=400)
         self._take_note(number, output if not before else "", errors)
 
     def _take_note(self, number: int, output: str, errors: str) -> None:
