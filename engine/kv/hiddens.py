@@ -29,6 +29,9 @@ class HiddenCache:
             self.put(key, hidden)
         return hidden
 
+    def clear(self) -> None:
+        self._vectors = {}
+
     @property
     def bytes(self) -> int:
         return sum(vector.nbytes for vector in self._vectors.values())

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.kv.disk import DiskTier
+from engine.kv.hiddens import HiddenCache
 from engine.kv.notices import Notice, Stretch
 from engine.kv.sequence import Sequence
 from engine.kv.tree import Node, PageTree
@@ -28,8 +29,9 @@ _NOTICE = Notice(
 class Losses:
     """Engine thread only."""
 
-    def __init__(self, tree: PageTree, disk: DiskTier | None) -> None:
+    def __init__(self, tree: PageTree, disk: DiskTier | None, hiddens: HiddenCache) -> None:
         self._tree = tree
+        self._hiddens = hiddens
         self._disk = disk
         self._seen = lost_count()
         self._looked = 0.0
@@ -65,6 +67,7 @@ class Losses:
     def distrust(self, page: Node, sound: Callable[[Node], bool] = lambda node: False) -> None:
         """The page and all after it count as absent from now on, on disk too but for what is `sound` there; a sequence
         that holds them ends before them at its next step."""
+        self._hiddens.clear()  # one may have been computed on it, and its key is that of a sound one
         below = [node for node in self._tree if page in node.path()]
         for node in sorted(below, key=lambda node: -node.stop):
             if self._disk and not sound(node):

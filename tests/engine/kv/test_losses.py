@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,3 +124,13 @@ def test_what_is_computed_on_distrusted_pages_is_found_by_nobody() -> None:
     assert head is not None
     assert (head.tokens, head.last, head.tail) == (PAGE, sequence.pages[0].key, None)
     check_rows(sequence)
+
+
+def test_a_final_vector_computed_on_a_distrusted_page_is_not_used_for_one_that_counts() -> None:
+    cache, sequence = cache_with(TOKENS)
+    sequence.keep_hidden(np.ones(4, np.float32))
+    assert cache.match(TOKENS).hidden is not None
+    cache.losses.distrust(sequence.pages[1])
+    append(Sequence(cache), TOKENS)
+    found = cache.match(TOKENS)
+    assert (found.tokens, found.hidden) == (len(TOKENS), None)

@@ -1,3 +1,4 @@
+from engine.kv.hiddens import HiddenCache
 from engine.kv.losses import Losses
 from engine.kv.notices import Notice, joined, stretches_words
 
@@ -5,7 +6,7 @@ DAMAGED = Notice("What.", "Damaged.", "Next.")
 
 
 def losses() -> Losses:
-    return Losses(None, None)  # type: ignore[arg-type]
+    return Losses(None, None, HiddenCache())  # type: ignore[arg-type]
 
 
 def lost(*stretches: tuple[int, int]) -> Notice:
