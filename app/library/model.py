@@ -14,10 +14,13 @@ from app.core.events import JobId
 from app.core.import_words import import_words
 from app.widgets.format import count, duration, plural
 from app.widgets.rows import FACE, RowFace
+from engine.messages import ModelLoaded
 from rag.sizes import size_text
 
 if TYPE_CHECKING:
     from rag import Document, IngestProgress
+
+_RECORD_HEAD = 4096  # bytes before each page's state on disk
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class ReadWhole:
         """`read in 12 s, 34 MB`."""
         took = f" in {duration(self.seconds)}" if self.seconds else ""
         return f"read{took}, {size_text(self.size)}"
+
+
+def kept_bytes(tokens: int, model: ModelLoaded) -> int:
+    """What a document of so many tokens takes on disk, as `pagekeep cache ls` counts it."""
+    return tokens * model.kv_bytes_per_token + -(-tokens // model.page_tokens) * _RECORD_HEAD
 
 
 def document_face(document: Document, read: ReadWhole | None = None, elsewhere: bool = False) -> RowFace:

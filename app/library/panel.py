@@ -20,7 +20,7 @@ from app.core.import_words import import_words
 from app.library.collections import CollectionChooser
 from app.library.errors import ErrorList
 from app.library.importing import Importing
-from app.library.model import Import, LibraryModel, ReadWhole
+from app.library.model import Import, LibraryModel, ReadWhole, kept_bytes
 from app.services import Services
 from app.widgets.cards import EmptyState, label
 from app.widgets.rows import RowList
@@ -54,7 +54,7 @@ class LibraryPanel(QWidget):
     def __init__(self, services: Services) -> None:
         super().__init__()
         self._services = services
-        self._kv_bytes = 0
+        self._model: ModelLoaded | None = None
         self._leaving: set[int] = set()  # removed here, but not yet in the store
         self.rows = LibraryModel()
         self.list = RowList(services.theme, "Library")
@@ -96,14 +96,14 @@ class LibraryPanel(QWidget):
 
     def model_loaded(self, event: ModelLoaded) -> None:
         """Another model has read nothing yet, until it is told."""
-        self._kv_bytes = event.kv_bytes_per_token
+        self._model = event
         self.rows.forget_read()
 
     def document_read(self, event: DocumentRead) -> None:
         """Of a document alone; its seconds are told where nearly all of it was read just now."""
-        if event.document.isdecimal():
+        if event.document.isdecimal() and self._model is not None:
             seconds = event.seconds if 10 * event.computed > 9 * event.tokens else 0.0
-            self.rows.show_read(int(event.document), ReadWhole(event.tokens * self._kv_bytes, seconds))
+            self.rows.show_read(int(event.document), ReadWhole(kept_bytes(event.tokens, self._model), seconds))
 
     # --- actions ----------------------------------------------------------------------------------
     def remove(self) -> None:

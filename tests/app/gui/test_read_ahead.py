@@ -10,12 +10,23 @@ import pytest
 from PySide6.QtWidgets import QApplication, QCheckBox
 
 from app.frame.status import reading_words
+from app.library.model import kept_bytes
 from app.preferences.dialog import PreferencesDialog
 from app.widgets.rows import FACE
-from engine.messages import DocumentProgress, DocumentStopped, StopDocument
+from engine.messages import (
+    DocumentProgress,
+    DocumentRead,
+    DocumentStopped,
+    ModelLoaded,
+    PrefillDocument,
+    StopDocument,
+)
+from engine.store.tools import StoreTools
 from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages
 from tests.app.held import held_until
+from tests.engine.engine_driver import Driver as EngineDriver
+from tests.engine.test_service import model, prompt  # noqa: F401  (model is a fixture)
 
 MakePdf = Callable[..., Path]
 
@@ -99,3 +110,15 @@ def test_the_preference_is_a_box_to_tick(qapp: QApplication, tmp_path: Path) -> 
         dialog.close()
     finally:
         driver.quit()
+
+
+def test_what_a_document_takes_is_what_the_command_line_says(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    tokens = prompt(3000, 5)
+    with EngineDriver(model, tmp_path) as engine:
+        engine.client.send(PrefillDocument("1", tokens))
+        engine.wait(lambda event: isinstance(event, DocumentRead))
+        loaded = engine.loaded
+    assert isinstance(loaded, ModelLoaded)
+    with StoreTools(tmp_path) as tools:
+        (entry,) = tools.ls()
+    assert 0 <= entry.bytes - kept_bytes(3000, loaded) <= 4096, "the end's record is rounded up"
