@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, NoReturn
 
 from app.cli.numbers import whole_number
-from app.core.errors import UserError
+from app.cli.usage import wrong_usage
 
 KV_TYPES = ("f32", "f16", "bf16", "q8", "q4")
 BACKENDS = ("cpu", "reference", "gpu", "fake")
@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        raise UserError("The command is not understood.", f"{message}.", f"See '{self.prog} --help'.")
+        raise wrong_usage(self, message)
 
 
 if TYPE_CHECKING:
