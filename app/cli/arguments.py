@@ -25,10 +25,21 @@ def given(text: str) -> str:
 class Parser(argparse.ArgumentParser):
     """Wrong usage is told as every other error is, by the command that was meant."""
 
+    _mixed = False
+
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def, override]
-        """A command refuses what it does not know itself: the parser above knows no help for it."""
+        """A command refuses what it does not know itself: the parser above knows no help for it. Its arguments may
+        stand between options; argparse looks for them in one piece."""
         found, unknown = super().parse_known_args(args, namespace)
-        if unknown and not any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
+        if not unknown or self._mixed or any(isinstance(one, argparse._SubParsersAction) for one in self._actions):
+            return found, unknown
+        if not any(one.startswith("-") for one in unknown):
+            self._mixed = True
+            try:
+                found, unknown = self.parse_known_intermixed_args(args)
+            finally:
+                self._mixed = False
+        if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
 

@@ -40,7 +40,7 @@ def test_wrong_usage_says_what_why_and_what_to_write(line: str) -> None:
 
 def test_what_to_write_holds_what_is_needed() -> None:
     assert error("index search").next == SEARCH
-    assert "bench compare [options] --peer PEER [FILE] (" in error("bench compare").next
+    assert "bench compare [options] [FILE] --peer PEER (" in error("bench compare").next
     assert "index add [options] FILE... (" in error("index add").next
 
 
@@ -64,3 +64,11 @@ def error(line: str) -> UserError:
     with pytest.raises(UserError) as told:
         build_parser().parse_args(line.split())
     return told.value
+
+
+def test_arguments_may_stand_between_options() -> None:
+    for line in ("collect Papers --remove a.pdf b.pdf", "collect --remove Papers a.pdf b.pdf"):
+        options = build_parser().parse_args(["index", *line.split()])
+        assert (options.name, options.files, options.remove) == ("Papers", ["a.pdf", "b.pdf"], True)
+    add = build_parser().parse_args(["index", "add", "a.pdf", "--words-only", "b.pdf"])
+    assert (add.files, add.words_only) == (["a.pdf", "b.pdf"], True)
