@@ -7,13 +7,15 @@ in the stored text, and page numbers come from the index. Sentences without a ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from rag.compared import Words
 from rag.evidence import Evidence, Evidences, places
+from rag.said_numbers import KnownNumbers
 from rag.sentences import Span, count_words, sentences
 from rag.types import Citation, Passage
 
@@ -61,16 +63,23 @@ def cite(
 
     An answer sentence with no marker gets at most one citation per quote, or one in all; below a threshold of
     agreement none. Invented markers, marked sentences that their passage does not bear out, and quotations of three or
-    more words that stand nowhere are "not_found"; the last with marker 0 where they name no passage.
+    more words that stand nowhere are "not_found"; so is the first number of a sentence that no passage has. The last
+    two have marker 0 where they name no passage.
     """
     numbered = dict(passages) if isinstance(passages, Mapping) else dict(enumerate(passages, 1))
     evidences = Evidences({number: passage.text for number, passage in numbered.items()})
     own = own_numbers(answer, numbered)
-    checker = _Checker(answer, numbered, evidences, library, Words.of(question).forms, own)
+    told = (text for passage in numbered.values() for text in (passage.text, passage.heading))
+    numbers = KnownNumbers((question, *_names(numbered.values(), library), *told))
+    checker = _Checker(answer, numbered, evidences, library, Words.of(question).forms, own, numbers)
     found = claims(answer, own)
     if cut and found and not ENDED.search(answer, *found[-1].span):
         found[-1] = replace(found[-1], whole=False)
     return [citation for claim in found for citation in checker.check(claim)]
+
+
+def _names(passages: Iterable[Passage], library: Library) -> list[str]:
+    return [library.document(document).name for document in dict.fromkeys(one.document_id for one in passages)]
 
 
 def own_numbers(answer: str, passages: Mapping[int, Passage]) -> frozenset[int]:
@@ -145,8 +154,23 @@ class _Checker:
     library: Library
     asked: tuple[str, ...]  # words of the question
     own: frozenset[int]  # where brackets are the documents' own
+    numbers: KnownNumbers
 
     def check(self, claim: Claim) -> Iterator[Citation]:
+        """What bears it out and what does not; of a claim of which nothing else is false, its first invented number."""
+        found = list(self._evidence(claim))
+        yield from found
+        if all(one.ranges for one in found):
+            told = [(one.answer_start, one.answer_start + one.answer_count) for one in found]
+            invented = self.numbers.invented(self._blanked, *claim.span)
+            numbers = (n for n in invented if not any(start <= n[0] < end for start, end in told))
+            yield from (self._not_found(0, number) for number in islice(numbers, 1))
+
+    @cached_property
+    def _blanked(self) -> str:
+        return self._text((0, len(self.answer)))
+
+    def _evidence(self, claim: Claim) -> Iterator[Citation]:
         known = list(dict.fromkeys(number for number, _ in claim.markers if number in self.passages))
         for number, span in claim.markers:
             if number not in self.passages:

@@ -17,7 +17,7 @@ VERIFIED_HELP = {
     "exact": "These words stand in the document exactly so. What else the sentence says is not among them.",
     "altered": "The document says nearly this; the answer changed some words.",
     "matched": "The model named no source; Pagekeep found this passage by its content.",
-    "not_found": "The cited passage does not say this, there is no such passage, or a quotation stands in none.",
+    "not_found": "The cited passage does not say this, there is no such passage, or a quotation or number is in none.",
 }
 
 
