@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rag.compared import Words
 from rag.evidence import Evidence, Evidences, places
-from rag.said_numbers import KnownNumbers
+from rag.figures import KnownNumbers
 from rag.sentences import Span, count_words, sentences
 from rag.types import Citation, Passage
 

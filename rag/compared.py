@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from rag.figures import numbers_told
 from rag.sentences import IDEOGRAPH, MARK, WORD, Span, sentences
 from rag.stop_words import STOP_WORDS
 
 SUFFIX = re.compile(r"(?:ations?|ings?|edly|ed|ies|es|s|ly|e|y)$")
-NUMBER = re.compile(r"\d+(?:[.,:/x×-]\d+)*")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Source:
         return [Sentence(span, content(self.text[slice(*span)])) for span in sentences(self.text)]
 
     def numbers(self, span: Span) -> set[str]:
-        return set(NUMBER.findall(self.text, *span))
+        return numbers_told(self.text[slice(*span)])
 
     def numbers_near(self, span: Span) -> set[str]:
         """Numbers of the sentences that a span touches: "kept for 90 days" is no quote of "kept for 30 days"."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
+
+from rag.sentences import WORD, Span
 
 _SAYS = r"(?:says?|said|states?|stated|reads?|explains?|notes?|besagt|sagt|schreibt|dit|indique|précise)"
 _TEXT = (
@@ -26,6 +29,12 @@ TURNS = re.compile(
     r"|kein\w*|nicht|nichts|nie|niemals|ohne|nur|außer|pas|jamais|aucune?|sans|sauf|seulement)\b|n['’]t\b",
     re.IGNORECASE,
 )
+DENIES = re.compile(
+    r"\b(?:no|not|never|cannot|neither|nor|rather than|instead of|unlike|as opposed to|kein\w*|nicht|nie|niemals|statt"
+    r"|pas|jamais|aucune?|plutôt que|au lieu d[eu])\b|n['’]t\b",
+    re.IGNORECASE,
+)
+DENIED_WORDS = 3  # behind it
 CLAUSE = re.compile(r"[.,;:!?()]|[–—]")
 
 
@@ -45,6 +54,15 @@ def turned(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
     behind = CLAUSE.split(ours[1])[0], CLAUSE.split(theirs[1])[0]
     near = " ".join(before[1].split()[-3:]), " ".join(behind[1].split()[:3])
     return any(_differ(*texts) for texts in ((before[0], before[1], near[0]), (behind[0], behind[1], near[1])))
+
+
+def denied(text: str) -> list[Span]:
+    """Where the few words behind a denial stand."""
+    found = []
+    for match in DENIES.finditer(text):
+        words = [*islice(WORD.finditer(text, match.end()), DENIED_WORDS)]
+        found.append((match.end(), words[-1].end() if words else match.end()))
+    return found
 
 
 def _differ(ours: str, theirs: str, near: str) -> bool:

@@ -192,8 +192,14 @@ def _evaluate(options: Namespace, console: Console, session: Session) -> None:
 
     library = session.workspace.library
     questions = read_questions(Path(options.set))
-    embedded = all(library.find(name).embedded for name in {question.pdf for question in questions})
-    vectors = "wait" if embedded and not options.words_only else "never"
+    names = {question.pdf for question in questions}
+    missing = [name for name in sorted(names) if not library.find(name).embedded]
+    vectors = "never" if missing or options.words_only else "wait"
+    if missing and not options.words_only:
+        console.note(
+            f"Words only: {len(missing):,} of {plural(len(names), 'document')} cannot be found by meaning yet"
+            " (pagekeep index vectors)."
+        )
     recalls = evaluate(library, questions, options.alone, vectors)  # type: ignore[arg-type]
     console.result({"vectors": vectors == "wait", "recall": [asdict(recall) for recall in recalls]})
     console.text("                       @1     @5    @10    MRR     ms  (95 % intervals)")

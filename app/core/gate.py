@@ -16,6 +16,7 @@ from engine.messages import Event, ModelFailed, ModelLoaded, ModelLoading
 if TYPE_CHECKING:
     from engine.loading import ModelHandle
 
+SMALL = 700_000_000  # bytes of weights: a billion parameters in four bits
 PROBE = "The quick brown fox, 1234.5 %; Größe, Москва, 你好世界, مرحبا\n\t— “quoted” λ→∞ 🙂 f(x): x**2"
 POLL_S = 0.05
 
@@ -47,7 +48,7 @@ class ReadyModel:
 
     @staticmethod
     def of(handle: ModelHandle) -> ReadyModel:
-        chat = PromptFormat(handle.chat, handle.tokenizer)
+        chat = PromptFormat(handle.chat, handle.tokenizer, handle.info.weights_bytes < SMALL)
         return ReadyModel(handle, tokenizer_identity(handle.tokenizer), chat)
 
     @property

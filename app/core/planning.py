@@ -24,8 +24,10 @@ from app.core.survey_plan import PART_TOKENS
 from app.core.unreadable import require_text
 from engine.messages import ConversationId, Tokens
 from rag.followup import complete
+from rag.metadata import file_says
 from rag.question_document import asks_about_document
 from rag.question_kinds import wants_whole
+from rag.question_length import says_length
 from rag.question_sides import compared
 from rag.types import DocumentId, Hit, Passage
 
@@ -77,6 +79,7 @@ class Planner:
             if compared(question):
                 about = min(about, 2 * PART_TOKENS)
             return replace(draft.finish("survey"), elsewhere=about)
+        draft = replace(draft, catalogue=self._catalogue(question, searched))
         if searched.label and not searched.from_words:
             return self._with_passages(draft, searched, look_up)
         documents = [document for document in readable if document not in context.whole]
@@ -127,6 +130,12 @@ class Planner:
             return None
         self._dates().keep(plan.date, (plan.addition.documents[0].id,))
         return Tokens.prompt(plan.composed.tokens.ids[: plan.composed.placement.shared_tokens])
+
+    def _catalogue(self, question: str, searched: Searched) -> str:
+        """What the files say of themselves, for a question about that: their pages need not say it."""
+        if not asks_about_document(question):
+            return ""
+        return file_says([self.texts.document(document) for document in searched.documents])
 
     def _readable(self, draft: _Draft) -> list[int]:
         """Attached documents, in shelf order."""
@@ -201,6 +210,7 @@ class _Draft:
     question: str
     settings: Settings
     date: Callable[[Sequence[WholeDocument]], Date | None]
+    catalogue: str = ""
 
     @property
     def room(self) -> int:
@@ -217,7 +227,9 @@ class _Draft:
     def addition(self, documents: Sequence[WholeDocument] = (), passages: Sequence[Passage] = ()) -> Addition:
         conversation = self.situation.conversation
         grounded = bool(conversation.documents or conversation.scope)
-        return Addition(self.question, tuple(documents), tuple(passages), self.instructions, grounded)
+        placed = tuple(documents), tuple(passages), self.instructions
+        brief = grounded and not self.catalogue and not says_length(self.question)
+        return Addition(self.question, *placed, grounded, brief, self.catalogue)
 
     def compose(self, addition: Addition) -> Composed:
         chat = self.situation.model.chat.dated(self.date(addition.documents))

@@ -18,6 +18,7 @@ from app.core.records import Message, PlacedPassages, Placement
 from app.core.segments import PromptFormat
 from engine.chat_reasoning import split_reasoning
 from engine.messages import Tokens
+from rag.question_length import says_length
 from rag.types import Passage
 
 PassagesOf = Callable[[PlacedPassages], Sequence[Passage]]
@@ -36,7 +37,8 @@ class WholeDocument:
 class Addition:
     """What a question brings along. `instructions` None: nothing changed since they were placed.
 
-    `grounded`: the answer is to come from documents, even if nothing was found in them.
+    `grounded`: the answer is to come from documents, even if nothing was found in them. `brief`: a small model is told
+    to be short and to keep to the passages. `catalogue`: what the files say of themselves, where it is asked for that.
     """
 
     question: str
@@ -44,6 +46,8 @@ class Addition:
     passages: tuple[Passage, ...] = ()
     instructions: str | None = None
     grounded: bool = False
+    brief: bool = False
+    catalogue: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ def _compose_first(chat: PromptFormat, addition: Addition, context: Context) -> 
     ids += chat.glue.first_user_open_ids(has_system=True)
     head = len(ids)
     passages = _add_passages(chat, ids, addition, context, marker)
-    _add_question(chat, ids, addition.question)
+    _add_question(chat, ids, addition)
     return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions, shared, head))
 
 
@@ -145,7 +149,7 @@ def _compose_later(ids: list[int], chat: PromptFormat, addition: Addition, conte
         ids += chat.text_ids(segments.later_instructions_text(addition.instructions))
     head = len(ids)
     passages = _add_passages(chat, ids, addition, context, marker)
-    _add_question(chat, ids, addition.question)
+    _add_question(chat, ids, addition)
     return Composed(Tokens.prompt(ids), Placement(documents, passages, addition.instructions, head_tokens=head))
 
 
@@ -174,8 +178,10 @@ def found_text(passages: Sequence[Passage], context: Context, marker: int) -> st
     return segments.found_text(blocks, known)
 
 
-def _add_question(chat: PromptFormat, ids: list[int], question: str) -> None:
-    ids += chat.text_ids(question)
+def _add_question(chat: PromptFormat, ids: list[int], addition: Addition) -> None:
+    ids += chat.text_ids(f"{addition.catalogue}\n\n") if addition.catalogue else ()
+    ids += chat.text_ids(addition.question)
+    ids += chat.text_ids(segments.BRIEFLY) if addition.brief and chat.small else ()
     ids += chat.glue.assistant_open_ids()
 
 
@@ -185,7 +191,7 @@ def recompose(
     """The same conversation in another tokenizer: stored texts and placements, new ids.
 
     Answers become prompt tokens, without their reasoning, ended by `eog`: this model has not sampled them. A document
-    that is gone from the library is left out.
+    that is gone from the library is left out, and so is what the catalogue said.
     """
     renewed: list[tuple[Message, Composed]] = []
     done: list[Message] = []
@@ -210,7 +216,8 @@ def _again(message: Message, passages_of: PassagesOf, names: dict[int, str]) -> 
         if item.document_id in names
     )
     found = tuple(passage for item in placement.passages for passage in passages_of(item))
-    return Addition(message.text, documents, found, placement.instructions)
+    brief = bool(documents or found) and not says_length(message.text)
+    return Addition(message.text, documents, found, placement.instructions, brief=brief)
 
 
 def _with(message: Message, composed: Composed) -> Message:

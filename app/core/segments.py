@@ -22,6 +22,8 @@ HEADER = (
     "Answer the question from the passages. Name the number of the passage, like [2]. "
     "If the answer is not there, say so."
 )
+# Behind a question to a small model: by itself it talks on, and what it adds is in no passage.
+BRIEFLY = "\n\nAnswer in one or two sentences, in the words of the passages."
 HEADER_PLAIN = "You are a helpful assistant. Answer briefly and truthfully."
 
 
@@ -50,10 +52,14 @@ class PromptFormat:
 
     Our segments are parts of a message, so white space at their ends stays whatever the template trims. Long
     texts (documents) and formats of other dates are remembered: a price is asked for at every key stroke.
+
+    Args:
+        small: the model answers better when it is told with the question how to.
     """
 
-    def __init__(self, glue: ChatGlue, encoder: Encoder) -> None:
+    def __init__(self, glue: ChatGlue, encoder: Encoder, small: bool = False) -> None:
         self.glue = glue
+        self.small = small
         self._encoder = encoder
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[int, ...]] = {}
@@ -67,7 +73,7 @@ class PromptFormat:
             found = self._dated.pop(date, None)
         if found is None:
             glue = self.glue.dated(date)
-            found = self if glue is self.glue else PromptFormat(glue, self._encoder)
+            found = self if glue is self.glue else PromptFormat(glue, self._encoder, self.small)
         with self._lock:
             self._dated[date] = found
             while len(self._dated) > KEPT_DATES:

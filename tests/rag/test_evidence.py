@@ -65,6 +65,30 @@ def test_an_honest_copy_is_exact_and_only_what_is_copied(answer: str) -> None:
     assert answer[slice(*found.claim)] == SOURCE[slice(*found.source)]
 
 
+WIDTHS = (
+    "The default line width is 0.5 bp; this value may be changed. The variants Sin and Cos of the standard functions "
+    "use degrees rather than radians. It retains 1,000 previous lines in two files of the home directory."
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "agrees"),
+    [
+        ("The default line width of a pen is 0.5 bp.", True),
+        ("The default line width of a pen is 0.5 cm.", False),
+        ("The variants Sin and Cos of the functions use degrees.", True),
+        ("The variants Sin and Cos of the functions use radians.", False),
+        ("The variants Sin and Cos of the standard functions do not use degrees.", False),
+        ("It retains 1000 previous lines in 2 files of the directory.", True),
+        ("It retains 1000 previous lines in 3 files of the directory.", False),
+        ("The default width of the window is changed by the frame and by its value.", False),
+        ("1,000 0.5", False),
+    ],
+)
+def test_what_contradicts_a_sentence_does_not_agree_with_it(claim: str, agrees: bool) -> None:
+    assert (Evidences({1: WIDTHS}).agreeing(claim, [1]) is not None) == agrees
+
+
 def test_a_quotation_is_exact_only_as_a_whole() -> None:
     evidences = Evidences({1: "Other words.", 2: SOURCE})
 

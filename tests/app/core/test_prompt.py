@@ -1,6 +1,7 @@
 """Prompts in the ids of the starter model's tokenizer."""
 
 from dataclasses import replace
+from datetime import date as Date
 
 import pytest
 
@@ -8,6 +9,7 @@ from app.core import segments
 from app.core.exchanges import split_unanswered
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history, recompose
 from app.core.records import Message, MessageId, PlacedPassages
+from app.core.segments import PromptFormat
 from engine.messages import ConversationId, Tokens
 from rag.types import CharRange, DocumentId, Passage
 
@@ -43,6 +45,25 @@ def test_first_message_with_a_whole_document(chat) -> None:
     )
     assert set(first.tokens.roles) == {0}
     assert first.placement.documents == (PlacedPassages(3, 1, (11, 12)),)
+
+
+def test_only_a_small_model_is_told_with_the_question_how_to_answer(chat) -> None:
+    asking = Addition("How much?", passages=(TANK,), brief=True)
+    small = PromptFormat(chat.format.glue, chat.format._encoder, small=True)
+    told = [
+        chat.decode(compose(form, one, Context()).tokens.ids)
+        for form in (small, chat.format)
+        for one in (asking, replace(asking, brief=False))
+    ]
+    assert f"How much?{segments.BRIEFLY}<|im_end|>" in told[0]
+    assert [text.count(segments.BRIEFLY) for text in told] == [1, 0, 0, 0]
+    assert small.dated(Date(2031, 2, 3)).small
+
+
+def test_what_the_file_says_of_itself_stands_before_the_question(chat) -> None:
+    says = Addition("Who wrote it?", passages=(TANK,), catalogue="The file says of itself: author “Ada”.")
+    text = chat.decode(compose(chat.format, says, Context()).tokens.ids)
+    assert "30 litres.\n\nThe file says of itself: author “Ada”.\n\nWho wrote it?<|im_end|>" in text
 
 
 def test_header_and_documents_are_the_same_tokens_for_every_conversation(chat) -> None:
