@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.memory import measured
 from tests.engine.gguf_bytes import ARRAY, I32, STRING, U32
 from tests.engine.tiny_model import SHAPES, WORDS, saved
 
 COUNT = 100_000
+STARTER_LIMIT_MB = 150  # measured 90 to 108
 LIMIT_MB = 75  # measured 58; 118 with a string object for each word and 64 MB of KV memory got ready
 
 MEASURE = """
@@ -53,3 +55,11 @@ def test_a_large_vocabulary_and_a_prompt_take_little_memory(tmp_path: Path) -> N
     )
     done = subprocess.run([sys.executable, "-c", MEASURE, str(path)], check=True, capture_output=True, text=True)
     assert int(done.stdout) / 1024 - path.stat().st_size / 2**20 < LIMIT_MB
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_starter_model_takes_little_besides_its_file_and_its_state(starter_model: Path) -> None:
+    """Program and libraries included, as it is used: through the engine's client."""
+    found = measured(starter_model, threads=2, tokens=1024, kv="f16")
+    assert 22 < found["kv"] <= found["kv reserved"] < 32
+    assert found["peak"] - found["file"] - found["kv"] < STARTER_LIMIT_MB
