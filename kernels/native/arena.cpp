@@ -3,16 +3,35 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace pk {
+namespace {
+
+constexpr size_t kPage = 4096, kHugePage = 2 << 20;
+
+// From two huge pages on memory is asked for in such: rows lie pages apart, and every strip of outputs touches all of them.
+void* allocate(size_t bytes) {
+    const size_t unit = bytes < 2 * kHugePage ? kPage : kHugePage;
+    void* memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
+#if defined(__linux__)
+    if (memory && unit == kHugePage) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
+}  // namespace
 
 void AlignedFree::operator()(void* p) const { std::free(p); }
 
 uint8_t* Arena::reserve(size_t bytes) {
     if (bytes > size_) {
-        const size_t rounded = (bytes + 4095) / 4096 * 4096;
+        const size_t rounded = (bytes + kPage - 1) / kPage * kPage;
         memory_.reset();
         size_ = 0;
-        memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(4096, rounded)));
+        memory_.reset(static_cast<uint8_t*>(allocate(rounded)));
         if (!memory_) throw std::bad_alloc();
         size_ = rounded;
     }

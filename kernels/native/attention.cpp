@@ -199,8 +199,7 @@ struct Pass {
 
 // `ahead`: asked for meanwhile, or null.
 static void score_tile(const AttentionArgs& args, const Pass& pass, int tokens, const uint8_t* tile, float* scores,
-                       const uint8_t* ahead, const Workspace& ws) {
-    (void)ahead;
+                       [[maybe_unused]] const uint8_t* ahead, const Workspace& ws) {
     const int dim = args.k.head_dim;
 #if defined(__AVX512VNNI__)
     if (key_form(args.k) == kBytes)
@@ -265,8 +264,7 @@ static void soften_pass(const AttentionArgs& args, const AttentionUnit& unit, co
 
 // Weights [at, at + tokens) of all queries of a pass x values, added to what earlier tokens gave unless `fresh`.
 static void weigh_tiles(const AttentionArgs& args, const Pass& pass, int at, int tokens, bool fresh, const uint8_t* tile,
-                        float* rows, const uint8_t* ahead, const Workspace& ws) {
-    (void)ahead;
+                        float* rows, [[maybe_unused]] const uint8_t* ahead, const Workspace& ws) {
     const int width = value_width(args);
     const size_t row = (size_t)width + 2;
 #if defined(__AVX512VNNI__)

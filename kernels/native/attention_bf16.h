@@ -87,8 +87,7 @@ static inline bool narrow_plane(const KvPlane& plane) {
 // Keys to tile[head_dim / 2][kTileTokens][2], a lone last channel beside a zero; keys past `tokens` become zero.
 template <int TYPE>
 static void load_key_pairs(const KvPlane& plane, const Rows& keys, uint16_t* tile) {
-    const auto [page, row, tokens, ahead] = keys;
-    (void)ahead;
+    const auto& [page, row, tokens, ahead] = keys;
     alignas(64) uint16_t rows[kStripRows][kMostChannels + 32];  // no power of two: rows would share cache sets
     const int pairs = (plane.head_dim + 1) / 2;
     for (int first = 0; first < kTileTokens; first += kStripRows) {
@@ -108,8 +107,7 @@ static void load_key_pairs(const KvPlane& plane, const Rows& keys, uint16_t* til
 // Values to tile[kTileTokens / 2][width][2]: tokens in pairs; those past `tokens` become zero.
 template <int TYPE>
 static void load_value_pairs(const KvPlane& plane, const Rows& values, uint16_t* tile, int width) {
-    const auto [page, row, tokens, ahead] = values;
-    (void)ahead;
+    const auto& [page, row, tokens, ahead] = values;
     alignas(64) uint16_t rows[2][kMostChannels];
     for (int t = 0; t < kTileTokens; t += 2, tile += 2 * width) {
         for (int i = 0; i < 2; i++) {

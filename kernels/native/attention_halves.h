@@ -55,59 +55,32 @@ static void half_keys(const KvPlane& plane, const Rows& keys, uint16_t* tile) {
         }
 }
 
-// c[m, n] = (accumulate ? c : 0) + a[m, k] * b[k, n], k ascending, one fused chain per element. `ahead`: asked for meanwhile,
-// as many bytes as b has.
-struct HalfProduct {
-    const float* a;
-    size_t lda;
-    const uint16_t* b;
-    size_t ldb;
-    float* c;
-    size_t ldc;
-    int k;
-    bool accumulate;
-    const uint8_t* ahead;
-};
-
 template <int N>
 PK_INLINE void ask(const uint8_t*& ahead) {
     each<(N * W + 31) / 32>(PK_EACH(i) { __builtin_prefetch(ahead + 64 * i, 0, 2); });
     ahead += 2 * N * W;
 }
 
-template <int M, int N>
-static void half_block(const HalfProduct& p, int col, const uint8_t*& ahead) {
-    vf sums[M * N];
-    float* c = p.c + col;
-    each<M * N>(PK_EACH(x) { sums[x] = p.accumulate ? vload(c + x / N * p.ldc + x % N * W) : vzero(); });
-    const float* a = p.a;
-    const uint16_t* b = p.b + col;
-    for (int k = 0; k < p.k; k++, b += p.ldb) {
-        ask<N>(ahead);
-        vf columns[N];
-        each<N>(PK_EACH(j) { columns[j] = vload_half(b + j * W); });
-        each<M>(PK_EACH(i) {
-            const vf x = vset(a[i * p.lda + k]);
-            each<N>(PK_EACH(j) { sums[i * N + j] = vfma(x, columns[j], sums[i * N + j]); });
-        });
-    }
-    each<M * N>(PK_EACH(x) { vstore(c + x / N * p.ldc + x % N * W, sums[x]); });
-}
-
 // What registers hold.
 template <int M>
 constexpr int kHalfPanel = W < 16 ? (M <= 2 ? 4 : M <= 6 ? 2 : 1) : (M <= 6 ? 4 : 2);
 
+// `ahead`: asked for meanwhile, as many bytes as b has.
+typedef ProductOf<uint16_t> HalfProduct;
+template <int M, int N>
+static void half_block(const HalfProduct& p, int col, const uint8_t*& ahead) {
+    product_block<M, N>(p, 0, col, [&]() __attribute__((always_inline)) { ask<N>(ahead); });
+}
+
 template <int M>
-static void half_product(const HalfProduct& p, int n) {
+static void half_product(const HalfProduct& p, int n, const uint8_t* ahead) {
     constexpr int N = kHalfPanel<M>;
-    const uint8_t* ahead = p.ahead;
     int col = 0;
     for (; col + N * W <= n; col += N * W) half_block<M, N>(p, col, ahead);
     for (; col < n; col += W) half_block<M, 1>(p, col, ahead);
 }
 
-typedef void (*HalfProducts)(const HalfProduct&, int);
+typedef void (*HalfProducts)(const HalfProduct&, int, const uint8_t*);
 static constexpr HalfProducts half_product_of[kFewQueries] = {half_product<1>, half_product<2>, half_product<3>, half_product<4>,
                                                               half_product<5>, half_product<6>, half_product<7>, half_product<8>};
 
@@ -115,8 +88,8 @@ static constexpr HalfProducts half_product_of[kFewQueries] = {half_product<1>, h
 static void half_scores(const KvPlane& plane, const Rows& keys, const float* queries, int count, uint16_t* tile, float* scores) {
     const size_t dim = (size_t)plane.head_dim;
     half_keys(plane, keys, tile);
-    half_product_of[count - 1](HalfProduct{queries, dim, tile, kTileTokens, scores, kPartition, (int)dim, false, keys.ahead},
-                               kTileTokens);
+    half_product_of[count - 1](HalfProduct{queries, dim, tile, kTileTokens, scores, kPartition, (int)dim, false}, kTileTokens,
+                               keys.ahead);
 }
 
 #if defined(__AVX512BF16__)
@@ -188,7 +161,7 @@ static void half_sums(const KvPlane& plane, const Rows& values, const HalfSums& 
 static void half_sums(const KvPlane& plane, const Rows& values, const HalfSums& to, int count) {
     const uint16_t* rows = (const uint16_t*)(values.page + plane.offset + values.row * row_bytes(plane));
     half_product_of[count - 1](HalfProduct{to.weights, kPartition, rows, (size_t)plane.row_channels, to.sums, to.stride,
-                                           values.tokens, !to.fresh, values.ahead}, plane.head_dim);
+                                           values.tokens, !to.fresh}, plane.head_dim, values.ahead);
 }
 #endif
 PK_END

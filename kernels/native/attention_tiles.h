@@ -62,28 +62,35 @@ static inline void transpose(vf r[W]) {
 }
 #endif
 
-// c[m, n] = (accumulate ? c : 0) + a[m, k] * b[k, n], k ascending, one fused chain per element.
-struct Product {
+// c[m, n] = (accumulate ? c : 0) + a[m, k] * b[k, n], k ascending, one fused chain per element; b of floats or of f16.
+template <class B>
+struct ProductOf {
     const float* a;
     size_t lda;
-    const float* b;
+    const B* b;
     size_t ldb;
     float* c;
     size_t ldc;
     int k;
     bool accumulate;
 };
+typedef ProductOf<float> Product;
 
-template <int M, int N>
-static inline void product_block(const Product& p, int row, int col) {
+static inline vf load_column(const float* p) { return vload(p); }
+static inline vf load_column(const uint16_t* p) { return vload_half(p); }
+
+// `ask` is called once for every k.
+template <int M, int N, class B, class Ask>
+static inline void product_block(const ProductOf<B>& p, int row, int col, const Ask& ask) {
     vf sums[M * N];
     float* c = p.c + row * p.ldc + col;
     each<M * N>(PK_EACH(x) { sums[x] = p.accumulate ? vload(c + x / N * p.ldc + x % N * W) : vzero(); });
     const float* a = p.a + row * p.lda;
-    const float* b = p.b + col;
+    const B* b = p.b + col;
     for (int k = 0; k < p.k; k++, b += p.ldb) {
+        ask();
         vf columns[N];
-        each<N>(PK_EACH(j) { columns[j] = vload(b + j * W); });
+        each<N>(PK_EACH(j) { columns[j] = load_column(b + j * W); });
         each<M>(PK_EACH(i) {
             const vf x = vset(a[i * p.lda + k]);
             each<N>(PK_EACH(j) { sums[i * N + j] = vfma(x, columns[j], sums[i * N + j]); });
@@ -94,14 +101,15 @@ static inline void product_block(const Product& p, int row, int col) {
 
 template <int N>
 static void product_rows(const Product& p, int m, int col) {
+    const auto nothing = [] {};
     int row = 0;
-    for (; row + kQueries <= m; row += kQueries) product_block<kQueries, N>(p, row, col);
+    for (; row + kQueries <= m; row += kQueries) product_block<kQueries, N>(p, row, col, nothing);
     const int left = m - row;
-    if (left == 1) product_block<1, N>(p, row, col);
-    else if (left == 2) product_block<2, N>(p, row, col);
-    else if (left == 3) product_block<3, N>(p, row, col);
-    else if (left == 4) product_block<(kQueries > 4 ? 4 : 1), N>(p, row, col);
-    else if (left == 5) product_block<(kQueries > 5 ? 5 : 1), N>(p, row, col);
+    if (left == 1) product_block<1, N>(p, row, col, nothing);
+    else if (left == 2) product_block<2, N>(p, row, col, nothing);
+    else if (left == 3) product_block<3, N>(p, row, col, nothing);
+    else if (left == 4) product_block<(kQueries > 4 ? 4 : 1), N>(p, row, col, nothing);
+    else if (left == 5) product_block<(kQueries > 5 ? 5 : 1), N>(p, row, col, nothing);
 }
 
 static inline void multiply(const Product& p, int m, int n) {
@@ -232,8 +240,7 @@ static void load_half_keys(const KvPlane& plane, const Rows& keys, float* tile) 
 // Rows [row, row + tokens) transposed to tile[head_dim][kTileTokens]; the other columns become zero.
 template <int TYPE>
 static void load_keys(const KvPlane& plane, const Rows& keys, float* tile) {
-    const auto [page, row, tokens, ahead] = keys;
-    (void)ahead;
+    const auto& [page, row, tokens, ahead] = keys;
     const int whole = plane.head_dim / W * W;
     for (int first = 0; first < kTileTokens; first += W) {
         for (int d = 0; d < whole; d += W) {
@@ -253,8 +260,7 @@ static void load_keys(const KvPlane& plane, const Rows& keys, float* tile) {
 // Rows to tile[kTileTokens][width], width = head_dim padded with zeros to W; rows past `tokens` become zero.
 template <int TYPE>
 static void load_values(const KvPlane& plane, const Rows& values, float* tile, int width) {
-    const auto [page, row, tokens, ahead] = values;
-    (void)ahead;
+    const auto& [page, row, tokens, ahead] = values;
     const int whole = plane.head_dim / W * W;
     for (int t = 0; t < kTileTokens; t++, tile += width) {
         if (t >= tokens) {

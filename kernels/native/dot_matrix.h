@@ -142,8 +142,11 @@ PK_INLINE void super_tile(const Tile& tile, int blocks, const QuantGroup& group,
     }
 }
 
+static int asks_of_product(int) { return 1; }
+
 template <int N, TileShape SHAPE, ByteKind KIND>
-static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
+static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, NextLines& next, Results results) {
+    next.ask_for(next.step);
     for (int row = 0; row < kStripRows; row += W) {
         vf sums[kSums<N>];
         each<kSums<N>>(PK_EACH(i) { sums[i] = vzero(); });

@@ -70,8 +70,11 @@ static void add_super(const Tile& tile, int s, const QuantGroup& group, int i, f
     }
 }
 
+static int asks_of_product(int) { return 1; }
+
 template <int N, TileShape SHAPE, ByteKind KIND>
-static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
+static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, NextLines& next, Results results) {
+    next.ask_for(next.step);
     for (int i = 0; i < N; i++) {
         float sums[kStripRows] = {};
         for (int b = 0; b < blocks && SHAPE <= kHalved; b++) {

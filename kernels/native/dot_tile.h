@@ -7,6 +7,9 @@ PK_BEGIN
 // Tokens of a group that one pass takes: what registers hold.
 constexpr int kPassTokens = sizeof(vi) == 32 ? 4 : 8;
 
+// How often a product of a tile with a group asks for what is read next: every 64 channels of a pass.
+static int asks_of_product(int blocks) { return (blocks + 1) / 2 * (kStripRows / W) * (kGroupTokens / kPassTokens); }
+
 // Blocks (parts of one with a scale) whose sums grow side by side: a core that starts two products a cycle and takes five
 // cycles for each needs ten sums at a time (Emerald Rapids: 427 to 489 Gop/s for Q4_K, 426 to 482 for Q4_1).
 #if defined(__AVX512VNNI__)
@@ -84,20 +87,23 @@ PK_INLINE void add_blocks(vf (&sums)[N], const Tile& tile, int b, int row, const
 
 // Tokens [first, first + N) of the G of a group, rows [row, row + W).
 template <int N, int G, ByteKind KIND>
-PK_INLINE void dot_pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, Results results) {
+PK_INLINE void dot_pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, NextLines& next, Results results) {
     vf sums[N];
     each<N>(PK_EACH(i) { sums[i] = vzero(); });
     const int8_t* data = group.data + 4 * first;
     const float* meta = group.meta + first;
     int b = 0;
-    for (; b + kSideBySide <= blocks; b += kSideBySide, data += kSideBySide * kBlock * G, meta += kSideBySide * kBlockWords * G)
+    for (; b + kSideBySide <= blocks; b += kSideBySide, data += kSideBySide * kBlock * G, meta += kSideBySide * kBlockWords * G) {
+        if (b % 2 == 0) next.ask();
         add_blocks<KIND, G, N, kSideBySide>(sums, tile, b, row, data, meta);
+    }
     if (kSideBySide > 1 && b < blocks) add_blocks<KIND, G, N, 1>(sums, tile, b, row, data, meta);
     each<N>(PK_EACH(i) { vstore(results[first + i] + row, sums[i]); });
 }
 
 template <int N, int G, ByteKind KIND>
-PK_INLINE void halves_pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, Results results) {
+PK_INLINE void halves_pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, NextLines& next,
+                           Results results) {
     vf sums[N];
     each<N>(PK_EACH(i) { sums[i] = vzero(); });
     const int8_t* data = group.data + 4 * first;
@@ -105,6 +111,7 @@ PK_INLINE void halves_pass(const Tile& tile, int blocks, const QuantGroup& group
     const float* halves = group.halves + first;
     for (int b = 0; b < blocks; b++, data += kBlock * G, meta += kBlockWords * G, halves += 2 * G) {
         vf pairs[N];
+        if (b % 2 == 0) next.ask();
         each<2 / kSideBySide>(PK_EACH(round) {
             constexpr int from = kSideBySide * round;
             vi dots[kSideBySide][N];
@@ -128,68 +135,90 @@ PK_INLINE void halves_pass(const Tile& tile, int blocks, const QuantGroup& group
     each<N>(PK_EACH(i) { vstore(results[first + i] + row, sums[i]); });
 }
 
-// Superblocks: sums stay integers until one is complete.
-template <int N, int G, bool HALVES, ByteKind KIND>
-PK_INLINE void super_pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, Results results) {
-    constexpr int kScales = HALVES ? 16 : 8, kVectors = 64 / kScales;
-    constexpr bool kMin = KIND == kUnsignedMin;
+// Products of a superblock with its scales, summed without rounding.
+template <TileShape SHAPE, ByteKind KIND, int G, int N>
+PK_INLINE void super_sums(vf (&totals)[N], const uint8_t* q, const int8_t* data, const float* meta, const int32_t* factors,
+                         NextLines& next) {
+    constexpr bool kHalves = SHAPE == kSuperHalved;
+    constexpr int kScales = kHalves ? 16 : 8, kVectors = 64 / kScales;
+    constexpr bool kFloats = SHAPE == kSuperSmall;
+    constexpr int kRounds = kFloats ? 2 : 1;
+    vi whole[N];
+    each<N>(PK_EACH(i) { whole[i] = iset(0); });
+    for (int round = 0; round < kRounds; round++) {
+        vf parts[N];
+        each<N>(PK_EACH(i) { parts[i] = vzero(); });
+        for (int j = kScales / kRounds * round; j < kScales / kRounds * (round + 1); j += kSideBySide) {
+            if (kVectors * j % 16 == 0) next.ask();
+            vi dots[kSideBySide][N];
+            each<kSideBySide>(PK_EACH(k) {
+                each<N>(PK_EACH(i) { dots[k][i] = zero_of_super<KIND, kHalves>(meta + i, G, j + k); });
+            });
+            dot_vectors<KIND, kMostOf<KIND>, kVectors>(dots, q + 64 * kVectors * j, data + 4 * kVectors * G * j, 4 * G);
+            each<kSideBySide>(PK_EACH(k) {
+                const vi scale = iload(factors + 16 * (j + k));
+                if constexpr (kFloats) {
+                    const vf exact = ifloat(scale);
+                    each<N>(PK_EACH(i) { parts[i] = vfma(ifloat(dots[k][i]), exact, parts[i]); });
+                } else each<N>(PK_EACH(i) { whole[i] = iadd(whole[i], imul(dots[k][i], scale)); });
+            });
+        }
+        if constexpr (kFloats) each<N>(PK_EACH(i) { totals[i] = round ? vadd(totals[i], parts[i]) : parts[i]; });
+    }
+    if constexpr (!kFloats) each<N>(PK_EACH(i) { totals[i] = ifloat(whole[i]); });
+}
+
+// Superblocks: sums stay exact until one is complete.
+template <TileShape SHAPE, int N, int G, ByteKind KIND>
+PK_INLINE void super_pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, NextLines& next,
+                          Results results) {
+    constexpr bool kHalves = SHAPE == kSuperHalved, kMin = KIND == kUnsignedMin;
+    constexpr int kScales = kHalves ? 16 : 8;
     vf sums[N];
     each<N>(PK_EACH(i) { sums[i] = vzero(); });
     const int8_t* data = group.data + 4 * first;
     const float* meta = group.meta + first;
     const uint8_t* q = tile.q + 4 * row;
     const int32_t* factors = tile.factors + row;
-    for (int s = 0; s < blocks / 8; s++, meta += kSuperWords * G) {
-        vi totals[N];
-        each<N>(PK_EACH(i) { totals[i] = iset(0); });
-        for (int j = 0; j < kScales; j += kSideBySide) {
-            vi dots[kSideBySide][N];
-            each<kSideBySide>(PK_EACH(k) {
-                each<N>(PK_EACH(i) { dots[k][i] = zero_of_super<KIND, HALVES>(meta + i, G, j + k); });
-            });
-            dot_vectors<KIND, kMostOf<KIND>, kVectors>(dots, q, data, 4 * G);
-            each<kSideBySide>(PK_EACH(k) {
-                const vi scale = iload(factors + 16 * k);
-                each<N>(PK_EACH(i) { totals[i] = iadd(totals[i], imul(dots[k][i], scale)); });
-            });
-            q += kSideBySide * 64 * kVectors;
-            data += kSideBySide * 4 * kVectors * G;
-            factors += kSideBySide * 16;
-        }
-        vf scaled[N];
+    for (int s = 0; s < blocks / 8; s++, q += 16 * kSuper, data += kSuper * G, meta += kSuperWords * G) {
+        vf totals[N];
+        super_sums<SHAPE, KIND, G>(totals, q, data, meta, factors, next);
+        factors += 16 * kScales;
         const vf d = vload(tile.d + 16 * s + row);
-        each<N>(PK_EACH(i) { scaled[i] = vmul(ifloat(totals[i]), d); });
+        each<N>(PK_EACH(i) { totals[i] = vmul(totals[i], d); });
         if constexpr (kMin) {
             vi minima[N];
             each<N>(PK_EACH(i) { minima[i] = iset(0); });
             each<kScales / 2>(PK_EACH(j) {
                 const vi pairs = iload(factors + 16 * j);
-                const float* words = meta + (kPairWord<HALVES> + j) * G;
+                const float* words = meta + (kPairWord<kHalves> + j) * G;
                 each<N>(PK_EACH(i) { minima[i] = iadd_pairs(minima[i], pairs, broadcast4((const int8_t*)(words + i))); });
             });
             factors += 16 * kScales / 2;
             const vf m = vload(tile.m + 16 * s + row);
-            each<N>(PK_EACH(i) { scaled[i] = vfma(ifloat(minima[i]), m, scaled[i]); });
+            each<N>(PK_EACH(i) { totals[i] = vfma(ifloat(minima[i]), m, totals[i]); });
         }
-        each<N>(PK_EACH(i) { sums[i] = vfma(scaled[i], vset(meta[i]), sums[i]); });
+        each<N>(PK_EACH(i) { sums[i] = vfma(totals[i], vset(meta[i]), sums[i]); });
     }
     each<N>(PK_EACH(i) { vstore(results[first + i] + row, sums[i]); });
 }
 
 template <TileShape SHAPE, int N, int G, ByteKind KIND>
-PK_INLINE void pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, Results results) {
-    if constexpr (SHAPE == kWhole) dot_pass<N, G, KIND>(tile, blocks, group, first, row, results);
-    else if constexpr (SHAPE == kHalved) halves_pass<N, G, KIND>(tile, blocks, group, first, row, results);
-    else super_pass<N, G, SHAPE == kSuperHalved, KIND>(tile, blocks, group, first, row, results);
+PK_INLINE void pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, NextLines& next, Results results) {
+    if constexpr (SHAPE == kWhole) dot_pass<N, G, KIND>(tile, blocks, group, first, row, next, results);
+    else if constexpr (SHAPE == kHalved) halves_pass<N, G, KIND>(tile, blocks, group, first, row, next, results);
+    else super_pass<SHAPE, N, G, KIND>(tile, blocks, group, first, row, next, results);
 }
 
 template <int N, TileShape SHAPE, ByteKind KIND>
-static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Results results) {
+static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, NextLines& lines, Results results) {
     constexpr int kFirst = N < kPassTokens ? N : kPassTokens;
+    NextLines next = lines;
     for (int row = 0; row < kStripRows; row += W) {
-        pass<SHAPE, kFirst, N, KIND>(tile, blocks, group, 0, row, results);
-        if constexpr (N > kFirst) pass<SHAPE, N - kFirst, N, KIND>(tile, blocks, group, kFirst, row, results);
+        pass<SHAPE, kFirst, N, KIND>(tile, blocks, group, 0, row, next, results);
+        if constexpr (N > kFirst) pass<SHAPE, N - kFirst, N, KIND>(tile, blocks, group, kFirst, row, next, results);
     }
+    lines = next;
 }
 #endif
 PK_END

@@ -176,9 +176,8 @@ void Executor::round_opened(const Op& op, const ExpertGroup& group) {
 void Executor::close_experts(const Op& op, const StripSpan& span, const uint8_t* then, uint8_t* scratch) {
     const int last = program_.tensors[op.index].rows;
     const size_t strip_floats = static_cast<size_t>(batch_.rows) * kStripRows, floats = strip_floats * span.count;
-    float* parts = reinterpret_cast<float*>(scratch);
-    float* sums = pairs_.sliced() ? pairs_.sums.floats() + span.first * strip_floats : parts + floats;
-    uint8_t* rest = reinterpret_cast<uint8_t*>(parts + 2 * floats);
+    float* sums = pairs_.sliced() ? pairs_.sums.floats() + span.first * strip_floats : reinterpret_cast<float*>(scratch);
+    uint8_t* rest = scratch + floats * sizeof(float);
     if (pairs_.run_begin == 0) std::fill_n(sums, floats, 0.0f);
     for (int i = pairs_.run_begin; i < pairs_.run_end; i++) {
         const ExpertRun& run = pairs_.runs[i];
@@ -186,15 +185,15 @@ void Executor::close_experts(const Op& op, const StripSpan& span, const uint8_t*
         const size_t width = down.cols, stride = padded(width), place = run.pair - pairs_.pair_begin;
         const QuantGroup quant = pairs_.hidden.group(kernels_->rounding(down.type), place, width, run.pairs);
         const bool more = i + 1 < pairs_.run_end;
-        expert_strips(down, pairs_.opened.floats() + place * stride, stride, quant,
-                      bias_row(program_, op.more[kDownBias], run.expert, down.rows), factor_of(program_, op, 2, run.expert),
-                      run.pairs, span, more ? strip_at(program_.tensors[op.index + pairs_.runs[i + 1].expert], span.first) : then,
-                      parts, rest);
-        for (int t = 0; t < run.pairs; t++)
-            for (int s = 0; s < span.count; s++)
-                kernels_->add_scaled(sums + s * strip_floats + static_cast<size_t>(pairs_.rows[run.pair + t]) * kStripRows,
-                                     parts + (static_cast<size_t>(t) * span.count + s) * kStripRows,
-                                     pairs_.weights[run.pair + t], std::min(kStripRows, last - (span.first + s) * kStripRows));
+        LinearArgs args = {down, pairs_.opened.floats() + place * stride, stride, quant.data, quant.meta, quant.halves,
+                           sums - static_cast<ptrdiff_t>(span.first * strip_floats), kStripRows,
+                           bias_row(program_, op.more[kDownBias], run.expert, down.rows),
+                           factor_of(program_, op, 2, run.expert), false, run.pairs};
+        args.then = more ? strip_at(program_.tensors[op.index + pairs_.runs[i + 1].expert], span.first) : then;
+        args.out_rows = pairs_.rows.data() + run.pair;
+        args.out_weights = pairs_.weights.data() + run.pair;
+        args.out_strip = strip_floats;
+        kernels_->linear_strips(args, span.first, span.count, rest);
     }
     if (pairs_.more()) return;
     for (int s = 0; s < span.count; s++)

@@ -50,9 +50,10 @@ static void dot_tokens(const float* const w[kRowBlock], const float* x, size_t s
 }
 
 static void finish(const LinearArgs& args, int token, int row, float sum) {
-    float* out = args.out + (size_t)token * args.out_stride + row;
+    float* out = args.out_at(token, row / kStripRows) + row % kStripRows;
     const float value = (args.bias ? sum + args.bias[row] : sum) * args.scale;
-    *out = args.accumulate ? *out + value : value;
+    if (args.out_rows) *out = *out + args.out_weights[token] * value;
+    else *out = args.accumulate ? *out + value : value;
 }
 
 void linear_float_strip(const LinearArgs& args, int strip, uint8_t* scratch) {

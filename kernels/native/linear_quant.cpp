@@ -2,7 +2,7 @@
 // then out = fma(float(block) * activation scale, d, out) and, with minima, out = fma(activation sum, m, out). With a scale
 // per 16 channels: pair = fma(float(second half), d1, float(first half) * d0), then out = fma(pair, activation scale, out).
 //
-// Superblocks of 256, where the activations have one scale too: exact int32 inside a superblock, products times integer
+// Superblocks of 256, where the activations have one scale too: exact int32 (or floats as exact: kSuperSmall) inside, products times integer
 // scales and activation sums times integer minima, then total = fma(float(minima), m, float(products) * d) and
 // out = fma(total, activation scale, out). Neither sum overflows: 256 * 127 * 128 (a byte) * 128 (a scale) is 5.3e8, partial
 // sums before a byte's zero point is taken off (bytes to 255) included; 256 * 127 * 63 (a minimum) is 2.0e6.
@@ -21,7 +21,7 @@ constexpr int kTokensAtOnce = 64;
 // So many strips that their tiles leave room in L2.
 static int strips_at_once(int cols) { return imax(1, imin(kStripsAtOnce, 16384 / cols)); }
 
-typedef void (*DotGroup)(const Tile&, int, const QuantGroup&, Results);
+typedef void (*DotGroup)(const Tile&, int, const QuantGroup&, NextLines&, Results);
 
 template <TileShape SHAPE, ByteKind KIND>
 static DotGroup dot_for_tokens(int tokens) {
@@ -37,6 +37,7 @@ static DotGroup dot_for(const TileFormat& format, int tokens) {
         case kHalved: return dot_for_tokens<kHalved, kInt8>(tokens);
         case kSuperWhole:
             return minima ? dot_for_tokens<kSuperWhole, kUnsignedMin>(tokens) : dot_for_tokens<kSuperWhole, kInt8>(tokens);
+        case kSuperSmall: return dot_for_tokens<kSuperSmall, kUnsignedMin>(tokens);
         case kSuperHalved:
             return minima ? dot_for_tokens<kSuperHalved, kUnsignedMin>(tokens) : dot_for_tokens<kSuperHalved, kInt8>(tokens);
         default: break;
@@ -45,33 +46,38 @@ static DotGroup dot_for(const TileFormat& format, int tokens) {
     return format.kind == kUnsignedMinus8 ? dot_for_tokens<kWhole, kUnsignedMinus8>(tokens) : dot_for_tokens<kWhole, kInt8>(tokens);
 }
 
-// One row at a time is rounded as W rows are: sum + bias, scaled, then added to what is there.
-static void finish_token(const LinearArgs& args, int token, int row, int rows, const float* sums) {
-    float* out = args.out + (size_t)token * args.out_stride + row;
+// One row at a time is rounded as W rows are: sum + bias, scaled, weighted, then added to what is there.
+static void finish_token(const LinearArgs& args, int token, int strip, int rows, const float* sums) {
+    float* out = args.out_at(token, strip);
+    const int row = strip * kStripRows;
     const vf scale = vset(args.scale);
     for (int r = 0; r < rows; r += W) {
         const int n = imin(W, rows - r);
         vf value = vload(sums + r);
         if (args.bias) value = vadd(value, n == W ? vload(args.bias + row + r) : vload_n(args.bias + row + r, n));
         value = vmul(value, scale);
-        if (args.accumulate) value = vadd(n == W ? vload(out + r) : vload_n(out + r, n), value);
+        if (args.out_rows) value = vmul(value, vset(args.out_weights[token]));
+        if (args.accumulate || args.out_rows) value = vadd(n == W ? vload(out + r) : vload_n(out + r, n), value);
         if (n == W) vstore(out + r, value);
         else vstore_n(out + r, value, n);
     }
 }
 
 // The common case apart: neither bias nor scale, a whole strip.
-static void finish_tokens(const LinearArgs& args, int token, int tokens, int row, int rows, const Results sums) {
+static void finish_tokens(const LinearArgs& args, int token, int tokens, int strip, int rows, const Results sums) {
     if (rows < kStripRows || args.bias || args.scale != 1.0f) {
-        for (int t = 0; t < tokens; t++) finish_token(args, token + t, row, rows, sums[t]);
+        for (int t = 0; t < tokens; t++) finish_token(args, token + t, strip, rows, sums[t]);
         return;
     }
-    float* out = args.out + (size_t)token * args.out_stride + row;
-    for (int t = 0; t < tokens; t++, out += args.out_stride)
+    for (int t = 0; t < tokens; t++) {
+        float* out = args.out_at(token + t, strip);
+        const vf weight = vset(args.out_rows ? args.out_weights[token + t] : 1.0f);
         for (int r = 0; r < kStripRows; r += W) {
             const vf value = vload(sums[t] + r);
-            vstore(out + r, args.accumulate ? vadd(vload(out + r), value) : value);
+            if (args.out_rows) vstore(out + r, vadd(vload(out + r), vmul(value, weight)));
+            else vstore(out + r, args.accumulate ? vadd(vload(out + r), value) : value);
         }
+    }
 }
 
 // A strip at the end of the matrix is completed with zeros.
@@ -108,6 +114,14 @@ struct StripRange {
         const bool inside = (strip + distance) * kStripRows < args.weight.rows;
         return args.weight.data + (inside ? strip + distance : strip) * bytes;
     }
+    // Strips from `strip` on, at most `count`, or as much of what is read next, asked for during so many products.
+    NextLines next(int strip, int count, int products) const {
+        const bool leaves = strip >= end && args.then;
+        const int rows = leaves ? count * kStripRows : imax(0, imin(count * kStripRows, args.weight.rows - strip * kStripRows));
+        const size_t bytes = rows * args.weight.row_bytes;
+        const uint8_t* at = leaves ? args.then : args.weight.data + (bytes ? (size_t)strip * kStripRows * args.weight.row_bytes : 0);
+        return NextLines{at, at + bytes, bytes / (size_t)imax(1, products * asks_of_product(cols() / kBlock)) + (bytes > 0)};
+    }
     // Strips that memory needs to answer; three of most matrices, more where rows are short.
     int distance() const { return imax(3, imin((20 << 10) / (kStripRows * (int)args.weight.row_bytes), end - begin)); }
     Strip source(int strip) const {
@@ -129,38 +143,17 @@ static void few_tokens_strip(const StripRange& range, int strip) {
     const QuantGroup group = group_at(range.args, 0);
     alignas(64) Results results;
     range.few(range.source(strip), range.cols() / kBlock, group, results);
-    finish_tokens(range.args, 0, group.tokens, strip * kStripRows, range.rows_of(strip), results);
+    finish_tokens(range.args, 0, group.tokens, strip, range.rows_of(strip), results);
 }
 
-namespace {
-// The strips behind those at work, asked for evenly while they are multiplied: memory has long been read when their turn comes.
-struct NextStrips {
-    const uint8_t* at;
-    const uint8_t* end;
-    size_t step;
-    NextStrips(const TensorView& weight, int first, int count, int products) {
-        const int last = imin(weight.rows, (first + count) * kStripRows);
-        at = weight.data + (size_t)imin(first * kStripRows, last) * weight.row_bytes;
-        end = weight.data + (size_t)last * weight.row_bytes;
-        step = ((size_t)(end - at) / (size_t)imax(1, products) + 64) / 64 * 64;
-    }
-    void ask() {
-        const uint8_t* stop = at + imin((int)step, (int)(end - at));
-        for (; at < stop; at += 64) __builtin_prefetch(at, 0, 2);
-    }
-};
-}  // namespace
-
 // The output rows lie apart: their lines are asked for before the product that goes there.
-static void dot_tokens(const StripRange& range, const Tile& tile, int strip, int token, int last, NextStrips& next) {
+static void dot_tokens(const StripRange& range, const Tile& tile, int strip, int token, int last, NextLines& next) {
     for (; token < last; token += kGroupTokens) {
-        next.ask();
         const QuantGroup group = group_at(range.args, token);
-        const float* out = range.args.out + (size_t)token * range.args.out_stride + strip * kStripRows;
-        for (int i = 0; i < group.tokens; i++) __builtin_prefetch(out + i * range.args.out_stride, 1);
+        for (int i = 0; i < group.tokens; i++) __builtin_prefetch(range.args.out_at(token + i, strip), 1);
         alignas(64) Results results;
-        dot_for(range.format, group.tokens)(tile, range.cols() / kBlock, group, results);
-        finish_tokens(range.args, token, group.tokens, strip * kStripRows, range.rows_of(strip), results);
+        dot_for(range.format, group.tokens)(tile, range.cols() / kBlock, group, next, results);
+        finish_tokens(range.args, token, group.tokens, strip, range.rows_of(strip), results);
     }
 }
 
@@ -173,7 +166,7 @@ static int make_tile(const StripRange& range, int strip, int i) {
     }
     alignas(64) Results results;
     range.format.first(range.source(strip), range.cols() / kBlock, group_at(range.args, 0), tile, results);
-    finish_tokens(range.args, 0, kGroupTokens, strip * kStripRows, range.rows_of(strip), results);
+    finish_tokens(range.args, 0, kGroupTokens, strip, range.rows_of(strip), results);
     return kGroupTokens;
 }
 
@@ -181,7 +174,7 @@ static int make_tile(const StripRange& range, int strip, int i) {
 static void tiled_strips(const StripRange& range, int first, int count) {
     int done = 0;
     for (int i = 0; i < count; i++) done = make_tile(range, first + i, i);
-    NextStrips next(range.args.weight, first + count, count, count * ((range.args.rows - done) / kGroupTokens));
+    NextLines next = range.next(first + count, count, count * ((range.args.rows - done + kGroupTokens - 1) / kGroupTokens));
     for (int token = done; token < range.args.rows; token += kTokensAtOnce)
         for (int i = 0; i < count; i++)
             dot_tokens(range, range.tile(i), first + i, token, imin(token + kTokensAtOnce, range.args.rows), next);

@@ -184,7 +184,7 @@ static void load_latent(const MlaArgs& args, const uint64_t* pages, int start, i
     for (int at = 0; at < keys; at += kTileTokens) {
         const int position = start + at;
         const uint8_t* page = (const uint8_t*)(uintptr_t)pages[position / args.plane.page_tokens];
-        const Rows rows = {page, (size_t)(position % args.plane.page_tokens), imin(kTileTokens, keys - at), page};
+        const Rows rows = {page, (size_t)(position % args.plane.page_tokens), imin(kTileTokens, keys - at), nullptr};
         value_tile(args.plane, rows, latent + (size_t)at * width, width);
     }
 }

@@ -43,7 +43,7 @@ void rope(float* buf, int heads, int head_dim, int dims, int kind, const float* 
     }
 }
 
-static inline vf silu(vf x) { return vdiv(x, vadd(vset(1.0f), vexp(vsub(vzero(), x)))); }
+static inline vf silu(vf x) { return vmul(x, vinverse(vadd(vset(1.0f), vexp(vsub(vzero(), x))))); }
 
 // In steps of 16-bit floats, as ggml looks it up: over many layers its rounding is what logits can be compared by.
 // Beyond 10 on either side the value is x or 0.

@@ -20,8 +20,8 @@ static void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q
 
 template <class Walk>
 static constexpr TileFormat direct(int type) {
-    constexpr TileShape kShape = Walk::kSuperblocks ? (Walk::kHalves ? kSuperHalved : kSuperWhole)
-                                                    : (Walk::kHalves ? kHalved : kWhole);
+    constexpr TileShape kSuperShape = std::is_same_v<Walk, WalkQ4_K> ? kSuperSmall : Walk::kHalves ? kSuperHalved : kSuperWhole;
+    constexpr TileShape kShape = Walk::kSuperblocks ? kSuperShape : Walk::kHalves ? kHalved : kWhole;
 #if defined(__ARM_FEATURE_DOTPROD)
     return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, nullptr};
 #else

@@ -78,6 +78,12 @@ struct LinearArgs {
     bool accumulate;
     int rows;                // tokens
     const uint8_t* then = nullptr;  // weights that are read next; null: those that follow in the matrix
+    const int* out_rows = nullptr;  // row of `out` for each token, times out_weights, added to what is there; null: token t is row t
+    const float* out_weights = nullptr;
+    size_t out_strip = kStripRows;  // floats from the outputs of a strip to those of the next one
+    float* out_at(int token, int strip) const {
+        return out + static_cast<size_t>(out_rows ? out_rows[token] : token) * out_stride + strip * out_strip;
+    }
 };
 
 struct RouteArgs {

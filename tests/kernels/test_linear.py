@@ -130,3 +130,17 @@ def test_zero_and_extreme_activations(isa: str, name: str) -> None:
     assert np.isfinite(got).all()
     rounding = 1e-36 * np.abs(values).max()  # where scaled code and minimum cancel
     np.testing.assert_allclose(got[2], -1e-30 * values[:, 5], rtol=1e-5, atol=rounding)
+
+
+def test_largest_sums_of_a_superblock_are_exact(isa: str) -> None:
+    """Codes, scales and activations all as large as can be: many tokens are summed in another way than one alone."""
+    rng = np.random.default_rng(3)
+    data = np.full((32, 2 * 144), 0xFF, np.uint8)
+    for at in (0, 144):  # d and m, small numbers
+        data[:, at : at + 4] = np.array([0x1234, 0x1111], np.uint16).view(np.uint8)
+    data[1::3, 20::7] = rng.integers(0, 256, data[1::3, 20::7].shape)
+    weight = Weight(data, TYPES["Q4_K"], 32, 512)
+    x = np.where(rng.random((19, 512)) < 0.97, 1.0, rng.random((19, 512))).astype(np.float32)
+    together = linear(x, weight, how=How(isa=isa))
+    alone = np.concatenate([linear(x[i : i + 1], weight, how=How(isa=isa)) for i in range(len(x))])
+    assert np.array_equal(together, alone)
