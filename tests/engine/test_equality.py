@@ -217,7 +217,7 @@ def reference(model: Path) -> Iterator[Reference]:  # noqa: F811
         yield Reference(kept, cold)
 
 
-@pytest.mark.timeout(300 + 10 * SCRIPTS)
+@pytest.mark.timeout(600 + 10 * SCRIPTS)
 def test_every_answer_is_that_of_a_run_that_never_left(model: Path, tmp_path: Path, reference: Reference) -> None:  # noqa: F811
     for seed in range(SCRIPTS):
         life = Life(model, tmp_path / "kv", reference, seed)

@@ -294,5 +294,5 @@ except RuntimeError as error:
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited in Linux's way")
 def test_more_threads_than_the_system_has_are_an_error() -> None:
     """Each wants a stack of its own. Running threads that nobody joins would end the process."""
-    done = subprocess.run([sys.executable, "-c", STARVED], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", STARVED], capture_output=True, text=True, timeout=500)
     assert "of 4096 threads" in done.stdout, done.stderr

@@ -98,7 +98,7 @@ def undisturbed(path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[ob
 )
 def test_a_killed_import_goes_on(phase: str, done: int, path: Path, undisturbed: list[object], tmp_path: Path) -> None:
     child = python(KILLED, tmp_path, path, phase, done)
-    child.communicate(timeout=120)
+    child.communicate(timeout=500)
     assert child.returncode == -9
     assert everything(tmp_path) != undisturbed
     add(tmp_path, path)
@@ -138,13 +138,13 @@ def killed_after(folder: Path, path: Path, seconds: float) -> bool:
         child.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
         child.kill()
-    child.communicate(timeout=60)
+    child.communicate(timeout=500)
     return child.returncode == -9
 
 
 def test_two_processes_add_the_same_file(path: Path, undisturbed: list[object], tmp_path: Path) -> None:
     children = [python(ADDED, tmp_path, path) for _ in range(2)]
-    answers = [child.communicate(timeout=120)[0].strip() for child in children]
+    answers = [child.communicate(timeout=500)[0].strip() for child in children]
     assert [child.returncode for child in children] == [0, 0]
     assert answers[0] == answers[1] != ""
     add(tmp_path, path)
@@ -153,7 +153,7 @@ def test_two_processes_add_the_same_file(path: Path, undisturbed: list[object], 
 
 def test_another_process_sees_what_this_one_adds(library: Library, path: Path) -> None:
     child = python(ADDED, library.folder, path)
-    answer, _ = child.communicate(timeout=120)
+    answer, _ = child.communicate(timeout=500)
     document = library.document(int(answer))  # type: ignore[arg-type]
     assert document.state == "words"
     assert library.search("page77mark")[0].page_index == 77

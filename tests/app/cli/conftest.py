@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,11 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 TIME_LIMIT_S = 240
+
+
+def _let_interrupt() -> None:
+    """Whoever was begun in the background of a script ignores interrupts, and hands that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,9 @@ class CommandLine:
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "app.main", *map(str, arguments)]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=self.env, cwd=ROOT)
+        return subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, env=self.env, cwd=ROOT, preexec_fn=_let_interrupt
+        )
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ class Desk:
         waiting = set(self.workspace.folders.scan(settled_s=0.0))
         begun = len(waiting)
         while waiting:
-            event = self.events.get(timeout=60)
+            event = self.events.get(timeout=240)
             if isinstance(event, ImportDone | ImportFailed):
                 waiting.discard(event.job)
         return begun
@@ -114,7 +114,7 @@ def test_watching_takes_new_files_in_by_itself(desk: Desk) -> None:
     old = time.time() - 60
     os.utime(desk.folder / "a.pdf", (old, old))
     desk.workspace.folders.watch()
-    while not isinstance(desk.events.get(timeout=60), ImportDone):
+    while not isinstance(desk.events.get(timeout=240), ImportDone):
         pass
     assert desk.names() == ["a.pdf"]
 
@@ -126,7 +126,7 @@ def test_an_encrypted_file_joins_the_collection_with_its_password(desk: Desk) ->
     assert desk.names() == ["a.pdf"]
     assert "password" in desk.workspace.library.seen_files("Papers")[locked].error
     job = desk.workspace.documents.add(locked, password="secret")
-    while not (isinstance(event := desk.events.get(timeout=60), ImportDone) and event.job == job):
+    while not (isinstance(event := desk.events.get(timeout=240), ImportDone) and event.job == job):
         pass
     assert desk.names() == ["a.pdf", "locked.pdf"]
     assert desk.scan() == 0

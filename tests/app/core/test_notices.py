@@ -35,7 +35,7 @@ class Told:
 
     def notice(self) -> Notice:
         while True:
-            event = self.events.get(timeout=60)
+            event = self.events.get(timeout=240)
             if isinstance(event, Notice):
                 return event
 

@@ -33,7 +33,7 @@ def test_it_is_done_after_the_start_and_shown(tmp_path: Path) -> None:
 
     workspace = Workspace(paths, hear, make_vectors=False)
     workspace.documents.resume()
-    assert ended.wait(30)
+    assert ended.wait(240)
     assert {event.progress.phase for event in told} == {"text", "words", "done"}
     assert workspace.library.search("Haus")[0].page_index == 1
     assert workspace._imports.index_words() is None

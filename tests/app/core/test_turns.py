@@ -46,7 +46,7 @@ from rag import Library
 from tests.rag.pdf_files import PICTURE, write_pdf
 
 pytestmark = pytest.mark.model
-WAIT_S = 20.0
+WAIT_S = 120.0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from engine.messages import ComputedRange, EngineSettings, ModelFailed, ModelLoa
 from tests.rag import pdf_files
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
-WAIT_S = 120.0
+WAIT_S = 240.0
 QUICK = Settings(
     sampling=Sampling(temperature=0.0, max_tokens=8), engine=EngineSettings(context=2048), fetch_embedder=False
 )

@@ -47,7 +47,7 @@ def check_saved(folder: Path, seeds: list[int], saved: dict[str, int]) -> None:
                 sequence.release()
 
 
-@pytest.mark.timeout(300 + 6 * TRIALS)
+@pytest.mark.timeout(600 + 6 * TRIALS)
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     chance, saved = random.Random(11), dict[str, int]()
     for seed in range(TRIALS):

@@ -90,7 +90,7 @@ def refused_then_killed(folder: Path) -> None:
 
 def test_the_reason_is_noted_with_what_is_saved_next_and_outlasts_a_kill(tmp_path: Path) -> None:
     run = f"from {__name__} import *; refused_then_killed(Path({str(tmp_path)!r}))"
-    done = subprocess.run([sys.executable, "-c", run], cwd=Path(__file__).parents[3], timeout=60)
+    done = subprocess.run([sys.executable, "-c", run], cwd=Path(__file__).parents[3], timeout=500)
     assert done.returncode == 9
     with StoreTools(tmp_path) as tools:
         assert {name: gone.reason for name, gone in tools.refused().items()} == {"c": "refused by a full disk"}

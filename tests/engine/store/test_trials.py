@@ -171,7 +171,7 @@ class Trials:
         self.sound |= {name: count for name, count in saved.items() if len(self.histories[name]) >= count}
 
 
-@pytest.mark.timeout(300 + 3 * TRIALS)
+@pytest.mark.timeout(600 + 3 * TRIALS)
 def test_no_trial_gives_a_wrong_row_or_loses_what_was_acknowledged(tmp_path: Path) -> None:
     trials = Trials(tmp_path / "store", 3)
     for number in range(TRIALS):
