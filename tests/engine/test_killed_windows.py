@@ -24,6 +24,7 @@ Runner.step = lambda *given, **named: (time.sleep(0.4), step(*given, **named))[1
 with Driver(Path(sys.argv[1]), Path(sys.argv[2])) as driver:
     driver.submit("1", "c", _text(int(sys.argv[3])))
     driver.wait(lambda e: isinstance(e, PrefillProgress) and e.done > int(sys.argv[4]))
+    assert driver.client._service.running.cache.disk.hand_over().wait(240)  # the writing thread has a low priority
     print("read", flush=True)
     driver.result("1")
 """
