@@ -127,6 +127,7 @@ class Composer(QWidget):
         super().__init__()
         self._theme = theme
         self._running = False
+        self._elsewhere = False
         self._blocked = ""
         self._too_long = False
         self.editing = Editing(theme)
@@ -195,10 +196,22 @@ class Composer(QWidget):
         self._blocked = reason
         self._show_button()
 
+    def set_elsewhere(self, elsewhere: bool) -> None:
+        """Another process is answering: what a question would follow is known when it has."""
+        before, self._elsewhere = self._elsewhere, elsewhere
+        if elsewhere:
+            self.show_price(None)
+        elif before:
+            self.meter.say(self._blocked)
+            self.price_again()
+
     def show_price(self, price: Price | None) -> None:
+        price = None if self._elsewhere else price
         has_text = bool(self.text().strip())
         self._too_long = price is not None and price.overflow and has_text
         self.meter.show_price(price, has_text)
+        if self._elsewhere:
+            self.meter.say("Another Pagekeep is answering here")
         self._show_button()
         self.priced.emit(price, has_text)
 

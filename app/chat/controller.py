@@ -14,7 +14,6 @@ from app.chat.chips import ChipFace
 from app.chat.draft import Draft, not_yet
 from app.chat.overflow import PASSAGES
 from app.chat.panel import ChatPanel
-from app.chat.refused import show_refusal
 from app.chat.rereading import Loaded, Rereading
 from app.chat.revising import Revising
 from app.chat.screen import Screen
@@ -91,14 +90,15 @@ class ChatController(QObject):
             self.changed.emit(conversation)
 
     def _loaded(self, loaded: Loaded) -> None:
-        conversation, messages = loaded
+        conversation, messages, elsewhere = loaded
         if self.conversation is None or conversation.id != self.conversation.id:
             return
         self.screen.conversation = conversation
         self._show_header()
         self._panel.clear_errors()
         self.screen.owner = conversation.id
-        self.screen.show(messages)
+        self.screen.show(messages, elsewhere)
+        self._rereading.follow(elsewhere)
         self._panel.composer.set_running(self.live.get(conversation.id) is not None)
         self._panel.composer.show_draft(conversation.draft)
         self.screen.restore_place(conversation.id)
@@ -240,7 +240,7 @@ class ChatController(QObject):
         """Nothing was stored: the question is the draft again, with the reason above it."""
         self._give_back(conversation)
         if self.screen.holds(conversation):
-            show_refusal(self._services, self._panel, error)
+            self.revising.refused.show(error)
         else:
             self._services.toasts.say(f"{error.what} {error.next}")
 

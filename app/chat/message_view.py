@@ -95,6 +95,7 @@ class AnswerView(QWidget):
         self._theme = theme
         self._blocks: list[BlockView] = []
         self._stream = BlockStream()
+        self._elsewhere = False
         self._phase: PhaseView | None = None
         self.thought = ThoughtView(theme)
         self._column = QVBoxLayout()
@@ -160,8 +161,14 @@ class AnswerView(QWidget):
     def text(self) -> str:
         return self._stream.text
 
-    def set_last(self, is_last: bool) -> None:
-        """Only the newest answer offers to be regenerated or continued."""
+    def grow(self, message: Message) -> None:
+        """As far as another process has stored it."""
+        self.message = message
+        self._show_text(message)
+
+    def set_last(self, is_last: bool, elsewhere: bool = False) -> None:
+        """Only the newest answer offers to be regenerated or continued, and not while another process writes it."""
+        self._elsewhere = elsewhere
         if self._phase is None:
             self._show_foot(self.message, is_last)
 
@@ -203,10 +210,10 @@ class AnswerView(QWidget):
             note = CoverageNote(message.report, is_last)
             note.read_rest.connect(self.read_rest)
             self._foot.addWidget(note)
-        unfinished = state_words(message)
+        unfinished = state_words(message, self._elsewhere)
         if unfinished:
-            self._foot.addWidget(label(unfinished, "warn"))
-        row = self._actions(message, is_last, bool(unfinished))
+            self._foot.addWidget(label(unfinished, "muted" if self._elsewhere else "warn"))
+        row = self._actions(message, is_last and not self._elsewhere, bool(unfinished))
         row.addStretch(1)
         if message.report is None:
             self._foot.addLayout(row)
@@ -235,9 +242,7 @@ class AnswerView(QWidget):
         return made
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(
-            renumbered(self.message.text, self.message.citations) or self._stream.text
-        )
+        QGuiApplication.clipboard().setText(renumbered(self.message.text, self.message.citations) or self._stream.text)
 
     def _follow(self, address: str) -> None:
         if not address.startswith("cite:"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import shiboken6
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
@@ -98,7 +99,9 @@ class ChatPanel(QWidget):
     def show_failure(self, error: Exception) -> None:
         self.show_error(as_user_error(error))
 
-    def show_error(self, error: UserError, again: Callable[[], object] | None = None, what: str = "Try again") -> None:
+    def show_error(
+        self, error: UserError, again: Callable[[], object] | None = None, what: str = "Try again"
+    ) -> ErrorCard:
         """Above the composer, until it is dismissed or the next question is sent. `what`: a button for `again`."""
         self.clear_errors()
         card = ErrorCard(self._theme, error)
@@ -107,6 +110,10 @@ class ChatPanel(QWidget):
         card.add_dismiss()
         card.dismissed.connect(self.clear_errors)
         self._notices.addWidget(card)
+        return card
+
+    def shows_error(self, card: ErrorCard) -> bool:
+        return shiboken6.isValid(card) and self._notices.indexOf(card) >= 0
 
     def show_ways(
         self, overrun: Overrun, ways: Sequence[OverflowOption], rate_known: bool, whole: bool = False

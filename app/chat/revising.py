@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QPoint, Signal
 from app.chat.message_menu import MessageActs, message_menu
 from app.chat.message_view import AnswerView, QuestionView
 from app.chat.panel import ChatPanel
+from app.chat.refused import Refused
 from app.core.errors import as_user_error
 from app.core.explain import put_aside_words
 from app.core.records import Conversation, Message, MessageId
@@ -56,6 +57,7 @@ class Revising(QObject):
             lambda _: self.undo(),
             lambda _: self.redo(),
         )
+        self.refused = Refused(services, panel, self.fork_with_draft)
         self._edited: dict[ConversationId, Message] = {}
         panel.transcript.menu_wanted.connect(self._menu)
         panel.transcript.bring_back.connect(self.bring_back)
@@ -89,6 +91,15 @@ class Revising(QObject):
     def fork(self, message: Message) -> None:
         workspace = self._services.workspace
         self._do(lambda id: workspace.chats.fork(id, last=message.id), self.forked.emit)
+
+    def fork_with_draft(self) -> None:
+        """A copy of all of it, in which what stands in the composer can be asked."""
+        workspace, draft = self._services.workspace, self._panel.composer.text()
+
+        def act(id: ConversationId) -> Conversation:
+            return workspace.conversations.set_draft(workspace.chats.fork(id).id, draft)
+
+        self._do(act, self.forked.emit)
 
     def trim(self, message: Message) -> None:
         self._do(lambda id: self._services.workspace.revisions.trim(id, message.id), self._revised)
@@ -133,4 +144,4 @@ class Revising(QObject):
             self._services.tasks.write(lambda: act(shown.id), then, self._failed)
 
     def _failed(self, error: Exception) -> None:
-        self._panel.show_error(as_user_error(error))
+        self.refused.show(as_user_error(error))

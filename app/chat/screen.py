@@ -12,7 +12,7 @@ from engine.messages import ConversationId
 
 class Screen:
     """Attributes: conversation (the one chosen), owner (whose messages the transcript holds; None until they were
-    read), live (turns that run)."""
+    read), live (turns that run), elsewhere (another process is writing the last answer)."""
 
     def __init__(self, panel: ChatPanel) -> None:
         self._panel = panel
@@ -20,6 +20,7 @@ class Screen:
         self.conversation: Conversation | None = None
         self.owner: ConversationId | None = None
         self.live = LiveTurns()
+        self.elsewhere = False
 
     def holds(self, conversation: ConversationId) -> bool:
         return self.owner == conversation
@@ -53,8 +54,10 @@ class Screen:
         self._panel.transcript.restore_place(self._places.get(conversation))
 
     # --- messages ---------------------------------------------------------------------------------
-    def show(self, messages: Sequence[Message]) -> None:
-        """Stored messages; a running turn's own follow them as they are."""
+    def show(self, messages: Sequence[Message], elsewhere: bool = False) -> None:
+        """Stored messages; a running turn's own follow them as they are. `elsewhere`: as the attribute."""
+        self.elsewhere = elsewhere
+        self._panel.composer.set_elsewhere(elsewhere)
         live = self.live.get(self.conversation.id if self.conversation else None)
         shown = list(messages)
         if live is not None:
@@ -62,7 +65,7 @@ class Screen:
             continued = [m for m in shown if m.id == live.answer.id and live.question is None]
             shown = [m for m in shown if m.id not in own or m in continued]
         transcript = self._panel.transcript
-        transcript.show_messages(shown)
+        transcript.show_messages(shown, elsewhere)
         if live is not None:
             if live.question is not None:
                 transcript.add_question(live.question)

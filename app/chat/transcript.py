@@ -49,6 +49,7 @@ class Transcript(QScrollArea):
         self._views: list[QuestionView | AnswerView] = []
         self._older: list[Message] = []
         self._live: AnswerView | None = None
+        self._elsewhere = False
         self._following = True
         self._from_bottom: int | None = None
         self.setWidgetResizable(True)
@@ -79,9 +80,10 @@ class Transcript(QScrollArea):
         theme.changed.connect(self._redraw)
 
     # --- content ----------------------------------------------------------------------------------
-    def show_messages(self, messages: Sequence[Message]) -> None:
-        """Replaces everything; the newest is in view."""
+    def show_messages(self, messages: Sequence[Message], elsewhere: bool = False) -> None:
+        """Replaces everything; the newest is in view. `elsewhere`: another process is writing the last answer."""
         self._clear()
+        self._elsewhere = elsewhere
         self._following, self._from_bottom = True, None
         split = max(0, len(messages) - AT_ONCE)
         self._older = list(messages[:split])
@@ -91,6 +93,12 @@ class Transcript(QScrollArea):
         self._show_left(messages)
         if self._older:
             self._idle.start()
+
+    def grow(self, message: Message) -> None:
+        """What another process has stored of the answer that it writes."""
+        for view in self._views[-1:]:
+            if isinstance(view, AnswerView) and view.message.id == message.id:
+                view.grow(message)
 
     def add_question(self, message: Message) -> None:
         self._append(self._make(message))
@@ -263,7 +271,8 @@ class Transcript(QScrollArea):
     def _mark_last(self, none: bool = False) -> None:
         answers = self.answers
         for view in answers[-2:]:
-            view.set_last(not none and view is answers[-1] and view is self._views[-1])
+            is_last = not none and view is answers[-1] and view is self._views[-1]
+            view.set_last(is_last, is_last and self._elsewhere)
 
     def _remove(self, view: QuestionView | AnswerView) -> None:
         self._views.remove(view)
@@ -283,7 +292,7 @@ class Transcript(QScrollArea):
         live, place = self._live, self.place()
         messages = [*self._older, *(view.message for view in self._views if view is not live)]
         text, reasoning = (live.text(), live.thought.text) if live is not None else ("", "")
-        self.show_messages(messages)
+        self.show_messages(messages, self._elsewhere)
         if live is not None:
             self.begin_answer(live.message, text, reasoning)
         self.restore_place(place)

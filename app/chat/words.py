@@ -108,8 +108,10 @@ def phase_words(phase: TurnPhase, speed: float = 0.0) -> str:
     return ", ".join(parts)
 
 
-def state_words(message: Message) -> str:
-    """Why an answer is not complete; empty when it is."""
+def state_words(message: Message, elsewhere: bool = False) -> str:
+    """Why an answer is not complete; empty when it is. `elsewhere`: another process is writing it."""
+    if elsewhere:
+        return "Being answered by another Pagekeep. What it has stored is shown."
     reason = message.report.finish_reason if message.report else ""
     kept = "The text so far is kept." if message.text.strip() else "There was no text yet."
     if message.state == "cancelled":

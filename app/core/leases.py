@@ -20,16 +20,24 @@ from engine.messages import ConversationId
 CLOCK_SLACK_S = 2.0  # process start times are read through a clock that may be stepped
 
 
+class HeldElsewhere(UserError):
+    """Another living process, `pid`, continues the conversation."""
+
+    def __init__(self, conversation: ConversationId, pid: int) -> None:
+        super().__init__(
+            "This conversation is being continued by another Pagekeep.",
+            f"Process {pid} is answering in it.",
+            "Wait for its answer, or go on in a fork of the conversation.",
+        )
+        self.conversation = conversation
+
+
 def take(database: MigratedDatabase, conversation: ConversationId) -> None:
-    """Raises UserError while another living process holds the conversation."""
+    """Raises HeldElsewhere while another living process holds the conversation."""
     with database.transaction() as db:
         holder = _holder(db, conversation)
         if holder is not None and holder != os.getpid():
-            raise UserError(
-                "This conversation is being continued by another Pagekeep.",
-                f"Process {holder} is answering in it.",
-                "Wait for its answer, or go on in a fork of the conversation.",
-            )
+            raise HeldElsewhere(conversation, holder)
         row = {"conversation": conversation, "pid": os.getpid(), "started": _own_start(os.getpid())}
         db.table("leases").upsert({**row, "taken": time.time()}, pk="conversation")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.chips import Chip, ChipFace
@@ -17,12 +19,113 @@ from app.core.conversations import ConversationStore
 from app.core.events import Notice, TurnDone, TurnStarted
 from app.library.model import LibraryModel
 from app.services import Services
+from app.widgets.cards import ErrorCard
 from app.widgets.rows import FACE
-from engine.messages import Tokens, TurnId
+from engine.messages import ConversationId, Tokens, TurnId
 from rag import Library
 from rag.index.locks import exclusive
 from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages
+
+HOLDER = """
+import sys
+from pathlib import Path
+from app.core.conversations import ConversationStore
+with ConversationStore(Path(sys.argv[1])).lease(sys.argv[2]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+ROOT = Path(__file__).parents[3]
+
+
+@contextmanager
+def held_elsewhere(services: Services, conversation: ConversationId) -> Iterator[subprocess.Popen[str]]:
+    """Another process that continues it, until it is killed or its input ends."""
+    run = [sys.executable, "-c", HOLDER, str(services.workspace.paths.conversations), conversation]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(run, **pipes, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def told(widget: QWidget) -> str:
+    return " ".join(part.text() for kind in (QLabel, QPushButton) for part in widget.findChildren(kind))
+
+
+def test_an_answer_that_another_process_writes_grows_and_is_interrupted_when_that_is(
+    qtbot: QtBot, services: Services
+) -> None:
+    panel = ChatPanel(services)
+    qtbot.addWidget(panel)
+    controller, store = ChatController(services, panel, tuple), services.workspace.conversations
+    here = services.workspace.chats.new()
+    store.append(here.id, "user", "There?", Tokens())
+    answer = store.append(here.id, "assistant", "It is", Tokens(), "partial")
+    with held_elsewhere(services, here.id) as process:
+        controller.open(here)
+        qtbot.waitUntil(lambda: controller.on_screen == here.id)
+        view = panel.transcript.answers[-1]
+        assert "another Pagekeep" in told(view)
+        assert "Interrupted" not in told(view)
+        assert "Continue" not in told(view)
+        assert "Another Pagekeep" in panel.composer.meter._words.text()
+        store.update_answer(answer.id, "It is growing", Tokens(), "partial")
+        qtbot.waitUntil(lambda: view.text() == "It is growing")
+        assert panel.transcript.answers == [view], "the text grows where it stands"
+        assert "Continue" not in told(view)
+        process.kill()
+        process.wait()
+        qtbot.waitUntil(lambda: "Continue" in told(panel.transcript.answers[-1]))
+    assert "Interrupted" in told(panel.transcript.answers[-1])
+    assert "Another Pagekeep" not in panel.composer.meter._words.text()
+
+
+def test_an_answer_that_another_process_completes_is_shown_complete(qtbot: QtBot, services: Services) -> None:
+    panel = ChatPanel(services)
+    qtbot.addWidget(panel)
+    controller, store = ChatController(services, panel, tuple), services.workspace.conversations
+    here = services.workspace.chats.new()
+    store.append(here.id, "user", "There?", Tokens())
+    answer = store.append(here.id, "assistant", "", Tokens(), "partial")
+    with held_elsewhere(services, here.id):
+        controller.open(here)
+        qtbot.waitUntil(lambda: controller.on_screen == here.id)
+        store.update_answer(answer.id, "Yes.", Tokens(), "complete")
+        qtbot.waitUntil(lambda: "another Pagekeep" not in told(panel.transcript.answers[-1]))
+        last = panel.transcript.answers[-1]
+        assert last.text() == "Yes."
+        assert "Interrupted" not in told(last)
+        assert "Continue" not in told(last)
+
+
+def test_that_another_process_holds_a_conversation_is_told_while_it_does(qtbot: QtBot, services: Services) -> None:
+    panel = ChatPanel(services)
+    qtbot.addWidget(panel)
+    controller, store = ChatController(services, panel, tuple), services.workspace.conversations
+    here = services.workspace.chats.new()
+    store.append(here.id, "user", "There?", Tokens())
+    answer = store.append(here.id, "assistant", "Yes.", Tokens())
+    controller.open(here)
+    qtbot.waitUntil(lambda: controller.on_screen == here.id)
+    with held_elsewhere(services, here.id) as process:
+        controller.revising.trim(answer)
+        qtbot.waitUntil(lambda: bool(panel.findChildren(ErrorCard)))
+        card = panel.findChildren(ErrorCard)[-1]
+        assert str(process.pid) in told(card)
+        panel.composer.editor.setPlainText("And here?")
+        fork = next(made for made in card.findChildren(QPushButton) if made.text() == "Fork")
+        with qtbot.waitSignal(controller.moved) as moved:
+            fork.click()
+        assert [message.text for message in store.messages(moved.args[0].id)] == ["There?", "Yes."]
+        assert moved.args[0].draft == "And here?", "the question goes along"
+        assert panel.shows_error(card), "it is held still"
+        process.kill()
+        process.wait()
+        qtbot.waitUntil(lambda: not panel.shows_error(card))
 
 
 def test_turns_of_the_command_line_come_on_the_screen(qtbot: QtBot, services: Services) -> None:
