@@ -142,7 +142,7 @@ class Window(QMainWindow):
     # --- events -----------------------------------------------------------------------------------
     def conversation_opened(self, conversation: str, messages: tuple[Message, ...]) -> None:
         self.cache.show_conversation(conversation)
-        self.cache.show_turn(next((m for m in reversed(messages) if m.report is not None), None))
+        self.cache.show_turn(next((m for m in reversed(messages) if m.role == "assistant"), None))
         self.timing.show_conversation(conversation, messages)
         self.search.put(self.controller.conversation)
         self.search.show_conversation(conversation, messages)
@@ -164,6 +164,7 @@ class Window(QMainWindow):
     def turn_ended(self, conversation: str) -> None:
         self.conversations.end_phase(conversation)
         self.cache.refresh()
+        self.search.end_turn(conversation)
 
     def model_loading(self, event: ModelLoading) -> None:
         self.chat.show_model(True)

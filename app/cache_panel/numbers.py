@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from app.core.explain import TO_BE_MOVED, must_be_read, reason_words, to_be_moved
+from app.core.explain import TO_BE_MOVED, explain_lines, must_be_read, reason_words, reuse_words, to_be_moved
 from app.core.kept import documents_of
+from app.core.records import Message
 from app.core.spans import NEW_WORK
 from app.widgets.bars import Part
 from app.widgets.format import about, ago, count, plural
@@ -94,8 +95,20 @@ def headline(report: StateReport) -> str:
         read = f"{plural(missing, 'token')} must be read" if missing else "Nothing must be read"
         return f"{read}; what stands behind the removed turns moves up with the next question (approximate)."
     if not missing:
-        where = "in memory" if not report.tokens_disk_only else "kept; part of it comes back from disk"
+        part = "part of it" if report.tokens_memory else "all of it"
+        where = "in memory" if not report.tokens_disk_only else f"kept; {part} comes back from disk"
         return f"Everything is {where}. Nothing will be read again."
     wait = report.rebuild_seconds * missing / report.tokens if report.tokens else 0.0
     cost = f", {about(wait)}" if wait > 0 else ""
     return f"{plural(missing, 'token')} must be read on return{cost}."
+
+
+def turn_words(answer: Message | None) -> str:
+    """What the turn of that answer, a conversation's last, reused and read again, and why."""
+    if answer is None:
+        return "No turn yet."
+    if answer.report is not None:
+        return "\n".join([reuse_words(answer.report), *explain_lines(answer.report)])
+    if answer.state == "partial":
+        return "It has not come to its end, which tells what it reused."
+    return "It ended before it could tell what it reused."

@@ -14,11 +14,10 @@ from PySide6.QtWidgets import (
 
 from app.cache_panel.account import account_lines, memory_parts
 from app.cache_panel.legend import Legend
-from app.cache_panel.numbers import byte_parts, dropped_words, headline, token_parts, values
+from app.cache_panel.numbers import byte_parts, dropped_words, headline, token_parts, turn_words, values
 from app.cache_panel.operations import OperationLog
 from app.cache_panel.page_map import MapArea
 from app.core.errors import as_user_error
-from app.core.explain import explain_lines, reuse_words
 from app.core.records import Message
 from app.services import Services
 from app.widgets.bars import StackBar
@@ -105,9 +104,8 @@ class CachePanel(QWidget):
         self._log.read(report.conversation)
 
     def show_turn(self, message: Message | None) -> None:
-        """What the last turn reused and read again, and why."""
-        report = message.report if message is not None else None
-        self._turn.setText("\n".join([reuse_words(report), *explain_lines(report)]) if report else "No turn yet.")
+        """What the last turn reused and read again, and why. `message`: its answer."""
+        self._turn.setText(turn_words(message))
 
     def show_stats(self, stats: EngineStats) -> None:
         self._memory.show_parts(memory_parts(stats))
@@ -153,9 +151,7 @@ class CachePanel(QWidget):
         conversation = self._conversation
         if conversation is None:
             return
-        self._services.tasks.write(
-            lambda: act(conversation), lambda _: self._services.toasts.say(said), self._failed
-        )
+        self._services.tasks.write(lambda: act(conversation), lambda _: self._services.toasts.say(said), self._failed)
         QTimer.singleShot(400, self, self.refresh)
 
     def _ask(self) -> None:
@@ -224,12 +220,8 @@ class CachePanel(QWidget):
         row.addWidget(button("Save now", self.save, tip="Write what is not on disk yet"))
         row.addWidget(button("Free memory", lambda: self.drop(False), tip="The state stays on disk"))
         row.addWidget(
-            button(
-                "Drop", lambda: self.drop(True), tip="Delete what no other conversation uses; the text stays"
-            )
+            button("Drop", lambda: self.drop(True), tip="Delete what no other conversation uses; the text stays")
         )
         row.addWidget(self._pin)
-        row.addWidget(
-            button("Fork", self.fork_wanted.emit, tip="A copy of the conversation that shares this state")
-        )
+        row.addWidget(button("Fork", self.fork_wanted.emit, tip="A copy of the conversation that shares this state"))
         return made

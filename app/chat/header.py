@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QHBoxLayout, QMenu, QToo
 
 from app.chat.chips import Chip, ChipFace
 from app.chat.scope import ScopeChip
-from app.chat.words import shown_title
 from app.core.lookups import Scope
 from app.core.records import Conversation, Mode
 from app.widgets.elided import ElidedLabel
@@ -161,7 +160,7 @@ class Header(QWidget):
 
     def show_conversation(self, conversation: Conversation, documents: Sequence[ChipFace]) -> None:
         """`documents`: in the order of attaching."""
-        self._title.setText(shown_title(conversation.title))
+        self._title.setText(conversation.title)
         self._title.setToolTip(self._title.text())
         self.modes.show_mode(conversation.mode)
         if tuple(documents) != self._shown or conversation.scope != self._scope:

@@ -21,19 +21,6 @@ VERIFIED_HELP = {
 }
 
 
-_FORK = " (fork)"
-
-
-def shown_title(title: str) -> str:
-    """That it is a fork comes first: the end of a title is cut where there is no room."""
-    depth = 0
-    while title.endswith(_FORK):
-        title, depth = title[: -len(_FORK)], depth + 1
-    if not depth:
-        return title or "New conversation"
-    return f"Fork{f' {depth}' if depth > 1 else ''} of {title or 'New conversation'}"
-
-
 def report_line(report: TurnReport) -> str:
     """`18,204 tokens reused (disk), 42 computed, first token 310 ms, 45 tok/s`."""
     if report.mode == "catalogue":
@@ -68,9 +55,7 @@ def reused_words(report: TurnReport) -> str:
     if not reused.total:
         return "nothing reused"
     if reused.disk and reused.memory:
-        return (
-            f"{count(reused.total)} tokens reused ({count(reused.memory)} memory, {count(reused.disk)} disk)"
-        )
+        return f"{count(reused.total)} tokens reused ({count(reused.memory)} memory, {count(reused.disk)} disk)"
     return f"{plural(reused.total, 'token')} reused ({'disk' if reused.disk else 'memory'})"
 
 
@@ -141,11 +126,7 @@ def page_words(citation: StoredCitation) -> str:
     shown = f"p. {printed}" if first == last else f"pp. {printed}–{printed_last}"
     if printed == str(first + 1):
         return shown
-    return (
-        f"{shown} (file page {first + 1})"
-        if first == last
-        else f"{shown} (file pages {first + 1}–{last + 1})"
-    )
+    return f"{shown} (file page {first + 1})" if first == last else f"{shown} (file pages {first + 1}–{last + 1})"
 
 
 def source_words(citation: StoredCitation, number: int) -> str:

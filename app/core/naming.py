@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from app.core.errors import UserError
@@ -9,6 +10,7 @@ from app.core.records import Conversation
 
 SHORT_ID = 8  # characters of an id that are shown, and the fewest that name it
 MOST_NAMES = 8
+_FORK_OF = re.compile(r"^Fork( \d+)? of (?=.)")
 
 
 def conversation_called(found: Sequence[Conversation], wanted: str) -> Conversation | None:
@@ -43,10 +45,12 @@ def check_free(found: Iterable[Conversation], title: str) -> None:
 
 
 def fork_title(found: Iterable[Conversation], source: str) -> str:
-    """`source (fork)`, with a number where that is taken."""
+    """`Fork of source`, `Fork 2 of source`: first, as the end of a title is cut where there is no room. A fork of a
+    fork is one more of the same."""
     taken = {conversation.title for conversation in found}
-    title, number = f"{source} (fork)", 1
+    named, number = _FORK_OF.sub("", source), 1
+    title = f"Fork of {named}"
     while title in taken:
         number += 1
-        title = f"{source} (fork {number})"
+        title = f"Fork {number} of {named}"
     return title

@@ -60,6 +60,7 @@ def _connect_features(window: Window) -> None:
 def _connect_events(window: Window) -> None:
     bus, library, conversations = window.services.events, window.library, window.conversations
     bus.turn_phase.connect(conversations.show_phase)
+    bus.turn_phase.connect(window.search.show_phase)
     bus.turn_started.connect(window.turn_started)
     bus.turn_done.connect(window.turn_done)
     bus.state_report.connect(conversations.show_state)

@@ -43,6 +43,7 @@ class Importing(QObject):
         self._rows = rows
         self._errors = errors
         self._attach_to: ConversationId | None = None
+        self._wanted_by: dict[Path, ConversationId | None] = {}  # files, with the conversation they were added in
 
     def set_conversation(self, conversation: ConversationId | None) -> None:
         """New imports are attached to the conversation the reader is in."""
@@ -58,15 +59,27 @@ class Importing(QObject):
         self.add([SAMPLE])
 
     def add(self, paths: Iterable[Path], password: str | None = None) -> None:
-        """Imports files; a folder stands for the PDFs in it."""
-        workspace, attach = self._services.workspace, self._attach_to
+        """Imports files; a folder stands for the PDFs in it. They are attached to the conversation shown now."""
+        attach = self._attach_to
 
-        def start(chosen: tuple[Path, ...] = tuple(paths)) -> list[Path]:
-            for path in _files(chosen):
+        def look(chosen: tuple[Path, ...] = tuple(paths)) -> tuple[list[Path], list[Path]]:
+            return _files(chosen), [path for path in chosen if path.is_dir() and not _files([path])]
+
+        def begin(looked: tuple[list[Path], list[Path]]) -> None:
+            self._import(looked[0], attach, password)
+            self._tell_empty(looked[1])
+
+        self._services.tasks.write(look, begin)
+
+    def _import(self, files: Sequence[Path], attach: ConversationId | None, password: str | None = None) -> None:
+        workspace = self._services.workspace
+        self._wanted_by.update(dict.fromkeys(files, attach))
+
+        def start() -> None:
+            for path in files:
                 workspace.documents.add(path, password=password, attach_to=attach)
-            return [path for path in chosen if path.is_dir() and not _files([path])]
 
-        self._services.tasks.write(start, self._tell_empty)
+        self._services.tasks.write(start)
 
     def cancel(self, job: events.JobId) -> None:
         self._services.tasks.read(lambda: self._services.workspace.documents.cancel(job))
@@ -77,7 +90,8 @@ class Importing(QObject):
         self._services.tasks.write(lambda: workspace.documents.recognise(document, pages))
 
     def resume(self, document: Document) -> None:
-        self.add([document.path])
+        """Only the import goes on: whichever conversation is shown, it has not asked for it."""
+        self._import([document.path], None)
 
     # --- events -----------------------------------------------------------------------------------
     def queued(self, event: events.ImportQueued) -> None:
@@ -97,9 +111,7 @@ class Importing(QObject):
         self._rows.end_import(event.job)
         self._rows.put(event.document)
         if event.known:
-            self._services.toasts.say(
-                f"“{event.document.name}” was in the library already; nothing was read again."
-            )
+            self._services.toasts.say(f"“{event.document.name}” was in the library already; nothing was read again.")
         elif event.document.note:
             self._services.toasts.say(
                 f"“{event.document.name}”: {event.document.note}",
@@ -121,7 +133,7 @@ class Importing(QObject):
         self._services.toasts.say(
             f"Import of “{event.path.name}” stopped; what was read is kept.",
             "Resume",
-            lambda: self.add([event.path]),
+            lambda: self._import([event.path], self._wanted_by.get(event.path)),
         )
         self.stale.emit()
 
@@ -138,7 +150,7 @@ class Importing(QObject):
 
         password = ask_password(self._panel, path.name)
         if password:
-            self.add([path], password)
+            self._import([path], self._wanted_by.get(path), password)
 
     def _tell_empty(self, folders: Sequence[Path]) -> None:
         for folder in folders:

@@ -12,11 +12,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
+from app.core.events import TurnPhase
 from app.core.lookups import Lookup
-from app.core.records import Conversation, Message, MessageId, UsedMode
+from app.core.records import Conversation, Message, MessageId
 from app.core.shown_numbers import shown_numbers
 from app.search_panel.rows import FoundRow
-from app.search_panel.words import count_words, head_words, nothing_words
+from app.search_panel.words import count_words, head_words, nothing_words, running_words
 from app.services import Services
 from app.widgets.cards import button, label
 from app.widgets.layouts import clear_layout
@@ -30,6 +31,7 @@ NOT_SEARCHED = {
     "survey": "Everything was read part by part; nothing had to be looked up.",
     "none": "Nothing was looked up for this question.",
 }
+UNTOLD = "There is no complete answer to this question, which would tell how its documents were read."
 
 
 class SearchPanel(QWidget):
@@ -44,6 +46,8 @@ class SearchPanel(QWidget):
         self._id: ConversationId | None = None
         self._questions: list[Message] = []
         self._answers: dict[MessageId, Message] = {}  # by question
+        self._running: dict[ConversationId, TurnPhase] = {}
+        self._listed: set[ConversationId] = set()  # the question of the running turn is stored
         self._tried: Lookup | None = None
         self._number = 0
         self._stale = False
@@ -73,7 +77,21 @@ class SearchPanel(QWidget):
         """The conversation whose documents and scope a tried query looks into."""
         self._conversation = conversation
 
+    def show_phase(self, phase: TurnPhase) -> None:
+        """What a running turn does is told until it ends."""
+        before = self._running.get(phase.conversation)
+        self._running[phase.conversation] = phase
+        if phase.conversation == self._id and (before is None or before.phase != phase.phase):
+            self._draw()
+
+    def end_turn(self, conversation: ConversationId) -> None:
+        self._running.pop(conversation, None)
+        self._listed.discard(conversation)
+        if conversation == self._id:
+            self._draw()
+
     def add_question(self, message: Message) -> None:
+        self._listed.add(message.conversation)
         if message.conversation == self._id and message.tokens.ids:
             self._questions = [kept for kept in self._questions if kept.id != message.id]
             self._questions.append(message)
@@ -137,15 +155,27 @@ class SearchPanel(QWidget):
         message = self.turns.currentData()
         tried = message is None and self._tried is not None
         lookup = self._tried if tried else message.lookup if isinstance(message, Message) else None
+        if waiting := self._running_words(False):
+            self._results.addWidget(label(waiting, "muted"))
         if lookup is not None:
             self._show(lookup, tried, self._answers.get(message.id) if isinstance(message, Message) else None)
         elif isinstance(message, Message):
-            answer = self._answers.get(message.id)
-            mode: UsedMode = answer.report.mode if answer and answer.report else "none"
-            self._results.addWidget(label(NOT_SEARCHED.get(mode, NOT_SEARCHED["none"]), "muted"))
+            self._results.addWidget(label(self._why_none(message), "muted"))
         else:
             hint = "What is found for a question is shown here: which pages, why, and what the model saw of it."
             self._results.addWidget(label(hint, "muted"))
+
+    def _running_words(self, listed: bool) -> str:
+        """Of the turn that runs here, if its question is in the list (`listed`), or is not yet; else ""."""
+        phase = self._running.get(self._id) if self._id is not None else None
+        return running_words(phase, listed) if phase is not None and (self._id in self._listed) == listed else ""
+
+    def _why_none(self, question: Message) -> str:
+        running = self._running_words(True) if question is self._questions[-1] else ""
+        answer = self._answers.get(question.id)
+        if running or answer is None or answer.report is None:
+            return running or UNTOLD
+        return NOT_SEARCHED.get(answer.report.mode, NOT_SEARCHED["none"])
 
     def _show(self, lookup: Lookup, tried: bool, answer: Message | None) -> None:
         """`answer`: passages have the numbers that the reader sees in it; without one they have none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.core.events import TurnPhase
 from app.core.lookups import FoundPassage, Lookup
 from app.widgets.format import plural
 
@@ -29,6 +30,16 @@ def head_words(lookup: Lookup) -> list[str]:
     elif lookup.passages:
         lines.append("By words only: no vectors yet")
     return lines
+
+
+def running_words(phase: TurnPhase, is_listed: bool) -> str:
+    """Of a turn that runs. `is_listed`: its question is stored, else there is nothing of it yet."""
+    which = "this question" if is_listed else "the question just asked"
+    if phase.phase == "queued":
+        return f"{which.capitalize()} waits for its turn."
+    if phase.phase == "retrieving":
+        return f"The documents are being looked through for {which}."
+    return "This question is being answered. How its documents were read is told with the answer." if is_listed else ""
 
 
 def page_words(found: FoundPassage) -> str:

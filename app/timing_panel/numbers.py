@@ -33,8 +33,13 @@ def time_parts(report: TurnReport) -> list[Part]:
     return [
         Part(name, getattr(times, key), duration(getattr(times, key) / 1000), color)
         for key, name, color in _PHASES
-        if getattr(times, key) >= SHOWN_FROM_MS
+        if getattr(times, key) >= SHOWN_FROM_MS and (key != "restore" or has_restored(report))
     ]
+
+
+def has_restored(report: TurnReport) -> bool:
+    """Looking for state takes its moment also where there is none."""
+    return report.tokens.reused.total > 0 or report.bytes_read > 0
 
 
 def token_parts(report: TurnReport) -> list[Part]:
@@ -67,7 +72,7 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("Operations", operations(report)),
         *_read_again(report),
         ("First difference", difference_words(report)),
-        ("Restore", duration(times.restore / 1000) if times.restore >= SHOWN_FROM_MS else ""),
+        ("Restore", duration(times.restore / 1000) if times.restore >= SHOWN_FROM_MS and has_restored(report) else ""),
         ("Reading avoided", duration(report.saved_ms / 1000) if report.saved_ms > 0 else ""),
         ("Documents reused", count(tokens.reused.of_which_shared) if tokens.reused.total else ""),
         ("Read from disk", size_text(report.bytes_read) if report.bytes_read else ""),

@@ -22,8 +22,8 @@ class Part:
     color: str
 
 
-def segments(values: Sequence[float], width: float, minimum: float = 3.0) -> list[float]:
-    """Widths that add up to `width`; a part that is not zero stays at least `minimum` wide."""
+def segments(values: Sequence[float], width: float, minimum: float = 1.0) -> list[float]:
+    """Widths in pixels, in proportion, that add up to `width`; a part that is not nothing can just be seen."""
     total = sum(values)
     if total <= 0 or width <= 0:
         return [0.0] * len(values)
@@ -37,9 +37,7 @@ def segments(values: Sequence[float], width: float, minimum: float = 3.0) -> lis
 class StackBar(QWidget):
     """Parts side by side; the whole width stands for `total` (or for their sum). Legend below when asked."""
 
-    def __init__(
-        self, theme: Theme, legend: bool = True, height: int = 14, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, theme: Theme, legend: bool = True, height: int = 14, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._legend = legend

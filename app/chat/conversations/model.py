@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
-from app.chat.words import shown_title
 from app.core.explain import must_be_read, to_be_moved
 from app.core.records import Conversation, SearchHit
 from app.widgets.format import about, ago
@@ -30,7 +29,7 @@ class Row:
 
 
 def face(row: Row) -> RowFace:
-    title = shown_title(row.conversation.title)
+    title = row.conversation.title
     icon, color, words = _state(row.state)
     if row.phase:
         words = row.phase
@@ -74,12 +73,12 @@ class ConversationModel(QAbstractListModel):
         if role == FACE:
             return face(row)
         if role == Qt.ItemDataRole.DisplayRole:
-            return shown_title(row.conversation.title)
+            return row.conversation.title
         if role == Qt.ItemDataRole.AccessibleTextRole:
             shown = face(row)
             return f"{shown.title}, {shown.detail}"
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{shown_title(row.conversation.title)}\nlast used {ago(row.conversation.updated)}"
+            return f"{row.conversation.title}\nlast used {ago(row.conversation.updated)}"
         return None
 
     # --- content ----------------------------------------------------------------------------------

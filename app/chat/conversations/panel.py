@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QToolButton, Q
 
 from app.chat.conversations import actions
 from app.chat.conversations.model import ConversationModel
-from app.chat.words import shown_title
 from app.core.events import ConversationPurged, TurnPhase
 from app.core.records import Conversation, SearchHit
 from app.services import Services
@@ -184,7 +183,7 @@ class ConversationsPanel(QWidget):
         self.rows.remove(conversation.id)
         self._services.tasks.write(lambda: store.chats.trash(conversation.id))
         self._services.toasts.offer_undo(
-            f"“{shown_title(conversation.title)}” is in the trash.",
+            f"“{conversation.title}” is in the trash.",
             lambda: self.bring_back(conversation.id),
         )
         neighbour = self.rows.at(min(place, self.rows.rowCount() - 1))

@@ -54,7 +54,7 @@ def test_a_taken_name_is_refused(pagekeep) -> None:
     for command in (("fork", "X", "--name", "X"), ("fork", "Y", "--name", "X"), ("rename", "Y", " X ")):
         assert "taken" in pagekeep("chat", *command, "--json").error["what"]
     assert pagekeep("chat", "rename", "X", "X", "--json").json["title"] == "X"
-    assert [pagekeep("chat", "fork", "X", "--json").json["title"] for _ in range(2)] == ["X (fork)", "X (fork 2)"]
+    assert [pagekeep("chat", "fork", "X", "--json").json["title"] for _ in range(2)] == ["Fork of X", "Fork 2 of X"]
 
 
 def test_a_deleted_conversation_is_in_the_trash(pagekeep) -> None:

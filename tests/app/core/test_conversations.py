@@ -206,7 +206,9 @@ def test_fork_has_a_history_of_its_own(store: ConversationStore) -> None:
     assert store.messages(copy.id)[0].placement == PLACEMENT
     assert store.computed(copy.id) == ("tok", 2)
     assert store.get(copy.id).document_ids == (3,)
-    assert store.get(copy.id).title == "Talk (fork)"
+    assert store.get(copy.id).title == "Fork of Talk"
+    assert store.fork(copy.id).title == "Fork 2 of Talk"
+    assert store.fork(c.id).title == "Fork 3 of Talk"
 
 
 def test_a_crash_keeps_the_partial_answer(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.core.events import ImportCancelled, JobId
 from app.core.lookups import Scope
 from app.library.panel import LibraryPanel
 from app.library.report_dialog import IntakeDialog, summary
@@ -122,6 +123,27 @@ def test_many_documents_are_found_by_name(panel: LibraryPanel, qtbot: QtBot, mak
     qtbot.keyClick(panel.search, Qt.Key.Key_Escape)
     assert panel.rows.rowCount() == 301
     assert panel.rows.document(panel.list.currentIndex().row()).id == 399
+
+
+def test_an_import_that_goes_on_is_for_who_asked_for_it(
+    panel: LibraryPanel, services: Services, qtbot: QtBot, make_pdf: MakePdf
+) -> None:
+    chats, store, bus = services.workspace.chats, services.workspace.conversations, services.events
+    asked, shown, pdf = chats.new().id, chats.new().id, make_pdf("orchard.pdf", long_pages("orchard", 1))
+    panel.importing.set_conversation(asked)
+    with qtbot.waitSignal(bus.import_done):
+        panel.importing.add([pdf])
+    (document,) = panel.rows.documents()
+    assert [using.id for using in store.using(int(document.id))] == [asked]
+    panel.importing.set_conversation(shown)
+    with qtbot.waitSignal(bus.import_done):
+        panel.importing.resume(document)
+    assert [using.id for using in store.using(int(document.id))] == [asked], "only the import goes on"
+    store.detach(asked, int(document.id))
+    panel.importing.cancelled(ImportCancelled(JobId("1"), pdf))
+    with qtbot.waitSignal(bus.import_done):
+        services.toasts._action.click()
+    assert [using.id for using in store.using(int(document.id))] == [asked], "as it was added"
 
 
 def test_folder_without_pdfs_says_so(panel: LibraryPanel, qtbot: QtBot, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.cache_panel.account import account_lines, memory_parts
-from app.cache_panel.numbers import dropped_words, headline, values
+from app.cache_panel.numbers import dropped_words, headline, turn_words, values
 from app.cache_panel.numbers import token_parts as state_parts
 from app.cache_panel.panel import CachePanel
 from app.chat.words import report_line
@@ -61,12 +61,31 @@ REPORT = TurnReport(
 )
 
 
-def test_segments_fill_the_width_and_show_small_parts() -> None:
-    widths = segments([1, 0, 9999], 300)
+def test_segments_are_in_proportion_and_fill_the_width() -> None:
+    widths = segments([1, 0, 9999, 5000], 300)
     assert sum(widths) == pytest.approx(300)
-    assert widths[0] >= 3
-    assert widths[1] == 0
+    assert widths[:2] == [1, 0], "it can be seen, and no more"
+    assert widths[2:] == pytest.approx([200, 100], abs=1.1)
     assert segments([0, 0], 300) == [0, 0]
+
+
+def test_nothing_is_called_restored_where_nothing_was() -> None:
+    def named(report: TurnReport) -> set[str]:
+        return {part.name for part in time_parts(report)} | {name.lower() for name, _ in lines(report)}
+
+    fresh = replace(REPORT, tokens=replace(REPORT.tokens, reused=ReusedTokens(0, 0, 0)))
+    fresh = replace(fresh, timings_ms=replace(REPORT.timings_ms, restore=1.0))
+    assert "restore" not in named(fresh)
+    assert "restore" in named(replace(fresh, bytes_read=4096)), "read, and of no use"
+    assert "restore" in named(REPORT)
+
+
+def test_a_turn_that_is_there_is_not_called_none() -> None:
+    answer = Message(MessageId(2), HERE, "assistant", "Half", Tokens(), 0.0, "partial")
+    assert turn_words(None) == "No turn yet."
+    assert "not come to its end" in turn_words(answer)
+    assert "ended before" in turn_words(replace(answer, state="failed"))
+    assert "900 of 1,000 tokens reused" in turn_words(replace(answer, report=REPORT))
 
 
 def test_cache_numbers() -> None:
@@ -80,6 +99,10 @@ def test_cache_numbers() -> None:
     assert headline(STATE) == "1,000 tokens must be read on return, ~5 s."
     kept = replace(STATE, tokens_memory=10_000, tokens_disk_only=0)
     assert headline(kept) == "Everything is in memory. Nothing will be read again."
+    on_disk = replace(kept, tokens_memory=0, tokens_disk_only=10_000)
+    assert headline(on_disk) == "Everything is kept; all of it comes back from disk. Nothing will be read again."
+    partly = replace(kept, tokens_memory=9_000, tokens_disk_only=1_000)
+    assert headline(partly) == "Everything is kept; part of it comes back from disk. Nothing will be read again."
     sampled = replace(kept, tokens_memory=9_999)
     assert headline(sampled) == headline(kept)
     assert values(sampled)["Must be read"] == "nothing"

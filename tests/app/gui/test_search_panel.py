@@ -70,6 +70,33 @@ def test_a_turn_shows_what_was_found_and_what_the_model_saw(panel: SearchPanel, 
     assert rows(panel) == []
 
 
+def test_a_turn_that_runs_is_told_as_that(panel: SearchPanel, qtbot: QtBot) -> None:
+    def told() -> str:
+        qtbot.wait(0)  # what was added is shown
+        return " ".join(text.text() for text in panel.findChildren(QLabel) if text.isVisible())
+
+    def phase(name: str) -> TurnPhase:
+        return TurnPhase(TurnId(1), HERE, name)
+
+    panel.show_conversation(HERE, [question(1, "Rules?", None)])
+    assert "no complete answer" in told()
+    panel.show_phase(phase("retrieving"))
+    assert "looked through for the question just asked" in told()
+    second = question(2, "And why?", None)
+    panel.add_question(second)
+    for name in ("reading", "answering"):
+        panel.show_phase(phase(name))
+        assert "is being answered" in told()
+        assert "Nothing was looked up" not in told()
+    panel.show_conversation(HERE, [question(1, "Rules?", None), second])
+    assert "is being answered" in told(), "also where it is opened in the middle"
+    answer = Message(MessageId(3), HERE, "assistant", "So.", Tokens(), 0.0, report=replace(REPORT, mode="whole"))
+    panel.add_answer(answer)
+    panel.end_turn(HERE)
+    assert "in the context whole" in told()
+    assert "being answered" not in told()
+
+
 def test_what_left_passages_out_is_told() -> None:
     lookup = Lookup("trash?", passages=(replace(FOUND, use="new", marker=2), FOUND, FOUND))
     assert count_words(lookup) == "3 passages found, 1 in the context"

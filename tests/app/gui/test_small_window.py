@@ -15,7 +15,7 @@ from app.chat.message_view import AnswerView
 from app.chat.meter import Meter
 from app.chat.panel import ChatPanel
 from app.chat.transcript import Transcript
-from app.chat.words import report_line, shown_title
+from app.chat.words import report_line
 from app.core.errors import Overrun
 from app.core.events import TurnDone
 from app.core.lookups import FoundPassage
@@ -50,7 +50,7 @@ def test_title_has_its_own_line_where_the_header_is_narrow(qtbot: QtBot, theme: 
     header = Header(theme)
     qtbot.addWidget(header)
     header.show()
-    header.show_conversation(Conversation(ConversationId("c"), "List the garden rules (fork)", 0.0, 0.0), [])
+    header.show_conversation(Conversation(ConversationId("c"), "Fork of List the garden rules", 0.0, 0.0), [])
     for width, apart in ((800, False), (340, True)):
         header.resize(width, 120)
         qtbot.wait(20)
@@ -78,12 +78,6 @@ def test_chips_of_many_documents_take_four_rows_at_most(qtbot: QtBot, theme: The
         assert all(chip.geometry().right() <= place.width() for chip in made)
         words = [text for text in made[1].findChildren(QLabel) if text.text() == "in the trash"]
         assert words[0].width() >= words[0].sizeHint().width(), "why it is gone must not be cut"
-
-
-def test_fork_is_named_before_its_title_is_cut() -> None:
-    assert shown_title("Rules (fork) (fork)") == "Fork 2 of Rules"
-    assert shown_title("Rules") == "Rules"
-    assert shown_title("") == "New conversation"
 
 
 def test_warning_shows_all_its_lines(qtbot: QtBot, theme: Theme) -> None:
