@@ -93,7 +93,7 @@ class Dialogs(QObject):
         self.shown = dialog
         dialog.finished.connect(lambda: self._forget(dialog))
         if not dialog.testAttribute(Qt.WidgetAttribute.WA_Resized):
-            dialog.adjustSize()
+            _fit(dialog)
         dialog.resize(dialog.size().boundedTo(self._window.size() - MARGIN))
         dialog.open()
 
@@ -101,3 +101,19 @@ class Dialogs(QObject):
         if self.shown is dialog:
             self.shown = None
         dialog.deleteLater()
+        self._give_focus_back()
+
+    def _give_focus_back(self) -> None:
+        """To what had it; without a window manager nobody else does."""
+        window = self._window
+        if window.isVisible():
+            window.activateWindow()
+            (window.focusWidget() or window.chat.composer.editor).setFocus()
+
+
+def _fit(dialog: QDialog) -> None:
+    """As large as its content: Qt stops at two thirds of the screen's height."""
+    dialog.adjustSize()
+    width, layout = dialog.width(), dialog.layout()
+    wanted = layout.totalHeightForWidth(width) if layout.hasHeightForWidth() else dialog.sizeHint().height()
+    dialog.resize(width, max(dialog.height(), wanted))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app.chat.draft import not_yet
 from app.frame.attaching import show_attach_menu
+from app.widgets.fonts import MissingFonts
 
 if TYPE_CHECKING:
+    from app.core.records import Message
     from app.window import Window
 
 
@@ -55,6 +58,16 @@ def _connect_features(window: Window) -> None:
     controller.moved.connect(window.show_new)
     window.cache.fork_wanted.connect(conversations.fork)
     window.services.tasks.failed.connect(dialogs.show_failure)
+    fonts = MissingFonts(window.services.toasts)
+    library.changed.connect(lambda: fonts.look(library.rows.names().values()))
+    controller.opened.connect(lambda _, messages: fonts.look(text for said in messages for text in _texts(said)))
+    window.services.events.turn_done.connect(lambda event: fonts.look(_texts(event.message)))
+
+
+def _texts(message: Message) -> Iterator[str]:
+    yield message.text
+    if message.lookup is not None:
+        yield from (found.text for found in message.lookup.passages)
 
 
 def _connect_events(window: Window) -> None:

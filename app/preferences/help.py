@@ -31,7 +31,7 @@ SHORTCUTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("Esc", "Stop the answer"),
             ("Ctrl+R", "Answer again"),
             ("Up", "Edit the last question (in the empty editor)"),
-            ("Menu or Shift+F10", "What can be done with a message (on its … button)"),
+            ("Menu or Shift+F10", "What can be done with a message (its … button)"),
             ("Ctrl+L", "Write a question"),
             ("Ctrl+End", "Jump to the newest message"),
         ),
@@ -67,6 +67,7 @@ class ShortcutsDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Keyboard shortcuts")
         grid = QGridLayout()
+        grid.setContentsMargins(9, 9, 9 + SCROLL_BAR, 9)
         grid.setHorizontalSpacing(24)
         grid.setVerticalSpacing(5)
         row = 0

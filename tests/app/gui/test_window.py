@@ -24,8 +24,9 @@ from app.core.errors import UserError
 from app.frame.focus import focus_order
 from app.frame.state import WindowState, load_state, save_state
 from app.preferences.dialog import PreferencesDialog
-from app.preferences.help import SHORTCUTS
+from app.preferences.help import SCROLL_BAR, SHORTCUTS
 from app.widgets.cards import ErrorCard
+from app.widgets.fitting import FittingScroll
 from engine.messages import Tokens
 from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages
@@ -317,6 +318,23 @@ def test_listed_shortcuts_exist(driver: Driver) -> None:
         part for _, entries in SHORTCUTS for keys, _ in entries for part in keys.replace(" or ", " / ").split(" / ")
     ]
     assert [keys for keys in listed if QKeySequence(keys).toString() not in known] == []
+
+
+def test_shortcuts_are_all_in_sight_and_the_focus_comes_back(driver: Driver, qtbot: QtBot) -> None:
+    driver.window.resize(1280, 900)
+    editor = driver.window.chat.composer.editor
+    editor.setFocus()
+    driver.until(lambda: QApplication.focusWidget() is editor, "no focus")
+    driver.window.dialogs.shortcuts()
+    dialog = driver.window.dialogs.shown
+    driver.until(dialog.isActiveWindow, "not shown")
+    driver.wait(0)
+    scroll = dialog.findChild(FittingScroll)
+    assert scroll.verticalScrollBar().maximum() == 0, "there is room for all of it"
+    right = max(text.mapTo(scroll, text.rect().topRight()).x() for text in scroll.findChildren(QLabel))
+    assert right + SCROLL_BAR < scroll.width(), "also beside a scroll bar"
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    driver.until(lambda: QApplication.focusWidget() is editor, "the focus is lost")
 
 
 def test_closing_returns_at_once_and_ends_once_all_is_saved(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
