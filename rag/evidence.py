@@ -173,7 +173,8 @@ class Evidences:
             least = TELLING_AGREEMENT if figures or _names_told(shared) else AGREEMENT
             if len(shared) == 1 and len(theirs) < SHARED_WORDS and not figures:
                 continue  # a heading, or a footnote's mark: "Note [4]:"
-            if len(shared) < least_shared or part < least or not figures <= source.numbers(span):
+            few = len(shared - ABOUT_ANSWERING) < least_shared
+            if few or part < least or not figures <= source.numbers(span):
                 continue
             told = source.text[slice(*span)]
             if other_unit(claim, told, stem) or opposed(claim, told, shared):
