@@ -18,6 +18,7 @@ from rag.pdf.client import Contents, ExtractedPage, Extraction, Limits
 
 FOLDER = Path(os.environ.get("PAGEKEEP_CORPUS", ""))
 FILES = sorted(FOLDER.glob("*.pdf")) if os.environ.get("PAGEKEEP_CORPUS") else []
+FUZZED_BYTES = int(os.environ.get("PAGEKEEP_FUZZ_BYTES", "1200000"))
 LINES = [  # file, page, words that stand on it; names of "-user" files are opened with PASSWORD
     # plain text, hyphens at line ends joined, ligatures spelled out
     ("debian-policy.pdf", 22, "control information files"),
@@ -201,11 +202,11 @@ def test_classes(name: str, kind: str, least: int) -> None:
     assert kinds[kind] >= least  # type: ignore[index]
 
 
-@pytest.mark.parametrize("path", [f for f in FILES if f.stat().st_size < 1_200_000], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [f for f in FILES if f.stat().st_size < FUZZED_BYTES], ids=lambda path: path.name)
 def test_rotten_files(path: Path, tmp_path: Path) -> None:
     """Flipped bits, holes and cuts: an error or a document within the time limits, and a library that goes on.
 
-    PAGEKEEP_FUZZ sets how many rotten copies are made of each file.
+    PAGEKEEP_FUZZ sets how many rotten copies are made of each file, PAGEKEEP_FUZZ_BYTES how large the largest may be.
     """
     library = Library(tmp_path / "library", limits=Limits(15.0, 5.0, 20.0))
     data = path.read_bytes()
