@@ -11,7 +11,7 @@ from typing import Any
 from app.cli.again import again
 from app.cli.collections import collect, list_collections, scan
 from app.cli.console import Console
-from app.cli.document_lines import about_lines, letter_lines
+from app.cli.document_lines import about_lines, letter_lines, not_taken, state_words, taken_words
 from app.cli.embedder import model
 from app.cli.evaluate_answers import evaluate_answers, greedy
 from app.cli.session import Session, open_session, stored_settings
@@ -39,7 +39,7 @@ def _settings(options: Namespace) -> Settings | None:
 
 
 def _add(options: Namespace, console: Console, session: Session) -> int:
-    """Of several files those that can be taken are; what is wrong with the others is told at the end."""
+    """Of several files those that can be taken are; what is wrong with the others is told at once and at the end."""
     documents, failed = _taken(options, session)
     if documents and not options.words_only:
         make_vectors(session, [document.id for document in documents])
@@ -48,10 +48,10 @@ def _add(options: Namespace, console: Console, session: Session) -> int:
     notices = [{"what": n.what, "why": n.why, "next": n.next} for n in session.notices]
     failures = {"failed": [{"file": file, **error.to_json()} for file, error in failed]} if failed else {}
     console.result({"documents": [document_json(d) for d in documents], **failures, "notices": notices})
-    _print(console, documents, library)
+    _print(console, documents, library, letters=True)
     if not console.as_json:
         for file, error in failed:
-            console.note(f"Not taken: {file}: {error.what} {error.why} {error.next}".rstrip())
+            console.note(not_taken(file, error))
     return EXIT_ERROR if failed else 0
 
 
@@ -62,12 +62,13 @@ def _taken(options: Namespace, session: Session) -> tuple[list[Document], list[t
         try:
             document = session.import_file(Path(file), options.password)
             if not options.words_only or len(options.files) > 1:
-                session.console.note(f"{document.name}: {plural(document.pages, 'page')}, searchable by words now")
+                session.console.note(taken_words(document))
             documents += [document] if document.id not in {one.id for one in documents} else []
             _tell_other_name(session, Path(file), document)
         except UserError as error:
             if len(options.files) == 1:
                 raise
+            session.console.note(not_taken(file, error))
             failed.append((file, error))
     session.console.clear()
     return documents, failed
@@ -93,7 +94,7 @@ def _ls(options: Namespace, console: Console, session: Session) -> None:
     library = session.workspace.library
     documents = library.in_collection(options.collection) if options.collection else library.documents()
     console.result({"documents": [document_json(document) for document in documents]})
-    _print(console, documents)
+    _print(console, documents, library)
     if not documents:
         console.text("No documents yet: 'pagekeep index add FILE'.")
 
@@ -107,19 +108,23 @@ def _report(options: Namespace, console: Console, session: Session) -> None:
     for line in (*about_lines(replace(report.document, note=report.note)), *letter_lines(report), said):
         if line:
             console.text(line)
+    console.text(f"{'page':>5}  {'label':>6}  {'class':<8} {'letters':>7}")
     for page in report.pages:
         reason = f"  {page.reason}" if page.reason else ""
-        console.text(f"{page.page_index:>5}  {page.label:>6}  {page.kind:<8} {page.characters:>7,}{reason}")
+        console.text(f"{page.page_index + 1:>5}  {page.label:>6}  {page.kind:<8} {page.characters:>7,}{reason}")
 
 
 def _ocr(options: Namespace, console: Console, session: Session) -> None:
     """Reads a document's scanned pages; from then on they are searched and cited like the others."""
     document = session.document(options.file)
     pages = _scanned(session, document, options.pages) if options.pages else None
-    document = session.workspace.library.recognise(document.id, pages, session.show_import)
+    library, nothing = session.workspace.library, pages is None and not document.unreadable_pages
+    document = library.recognise(document.id, pages, session.show_import)
     console.clear()
     console.result({"documents": [document_json(document)]})
-    _print(console, [document])
+    if nothing:
+        console.text("There is nothing to recognise: each page can be read as it is.")
+    _print(console, [document], library)
 
 
 def _scanned(session: Session, document: Document, pages: str) -> list[int]:
@@ -148,9 +153,17 @@ def _search(options: Namespace, console: Console, session: Session) -> None:
     for hit in lookup.passages:
         scores = f"words {hit.words:.2f}, meaning {hit.vectors:.2f}" if lookup.by_meaning else f"words {hit.words:.2f}"
         console.text(f"{hit.score:7.3f}  {hit.document}, page {hit.page_label}  ({scores})")
-        console.text("         " + hit.text[:300])
+        console.text("         " + _beginning(hit.text))
     if not lookup.passages:
         console.text(_nothing(options.text, chosen))
+
+
+def _beginning(text: str, most: int = 300) -> str:
+    """Cut between words, where there are spaces."""
+    if len(text) <= most:
+        return text
+    end = text.rfind(" ", most - 60, most + 1)
+    return text[: end if end > 0 else most].rstrip() + " …"
 
 
 def _nothing(text: str, documents: Sequence[Document]) -> str:
@@ -256,14 +269,12 @@ def hit_json(hit: FoundPassage, library: Library) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, documents: list[Document], library: Library | None = None) -> None:
-    """`library`: to tell of missing letters too."""
+def _print(console: Console, documents: list[Document], library: Library, letters: bool = False) -> None:
+    """`letters`: tells of missing ones too."""
     for d in documents:
         unread = f", {plural(len(d.unreadable_pages), 'page')} not readable" if d.unreadable_pages else ""
-        state = "searchable by words" if d.state == "words" else d.state
-        what = f"{plural(d.characters, 'character')}, {state}" if d.characters or d.state == "importing" else "no text"
-        console.text(f"{d.name}  {plural(d.pages, 'page')}, {what}{unread}")
-        lines = [*about_lines(d), *(letter_lines(library.report(d.id)) if library else ())]
+        console.text(f"{d.name}  {plural(d.pages, 'page')}, {state_words(d, library.is_being_read(d))}{unread}")
+        lines = [*about_lines(d), *(letter_lines(library.report(d.id)) if letters else ())]
         for line in lines:
             console.text(line)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from app.cli.arguments import Commands
 
 REASONING = ("on", "off", "low", "medium", "high")
+WAYS = ("recompute", "shift", "fork", "summary", "larger")
 MODES = (
     "whole: read all at once; retrieve: look passages up; survey: read all of it part by part, with notes; "
     "default: auto"
@@ -52,7 +53,7 @@ def _add_ask(commands: Commands) -> None:
     ask.add_argument("--collection", type=given, metavar="NAME", help="look into all documents of a collection")
     ask.add_argument("--everywhere", action="store_true", help="look into whole documents again")
     ask.add_argument(
-        "--overflow", type=_way, choices=("recompute", "shift", "fork", "larger"), metavar="WAY",
+        "--overflow", type=_way, metavar="WAY",
         help="where the conversation is full: recompute (leave the oldest turns out), shift (the same, approximate and "
         "faster), fork or summary (a new conversation with a summary) or larger (load with a larger context)",
     )  # fmt: skip
@@ -67,6 +68,8 @@ def _add_ask(commands: Commands) -> None:
 
 def _way(name: str) -> str:
     """A way out of a full context; what it does is a name of it too."""
+    if name not in WAYS:
+        raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(WAYS)}")
     return "fork" if name == "summary" else name
 
 

@@ -149,6 +149,9 @@ def _body(path: Path, offset: int, header: RecordHeader) -> bytes:
 
 def _check(found: list[Found], path: Path) -> RecordHeader:
     """The head of a sound file: every record intact, the chain of keys without a gap from the root to the end."""
+    if not found:
+        why = f"{path.name} does not begin with a page of saved state, or it was cut short before that one's end."
+        raise StoreError("This is no exported conversation.", why, "'pagekeep cache export' writes one.")
     heads = [record.header for record in found if record.header.kind == Kind.HEAD]
     if len(heads) != 1 or found[-1].header.kind != Kind.HEAD:
         raise _unsound(path, "It has no end: it was cut short, or is no exported conversation.")

@@ -77,7 +77,8 @@ def refused(path: Path, name: str, kind: str, message: str, had_password: bool) 
     """The error to show for a file with a PDF header that PDFium did not open (`kind` as the worker gives it)."""
     if kind == "encrypted":
         what = f"The password for {name} is wrong." if had_password else f"{name} needs a password."
-        return DocumentError(what, "The file is encrypted.", "Give the password it was protected with.", kind)
+        way_out = "Give its password; on the command line: pagekeep index add FILE --password TEXT."
+        return DocumentError(what, "The file is encrypted.", way_out, kind)
     if kind == "zero_pages":
         return DocumentError(f"{name} has no pages.", "Its page list is empty.", "Ask its maker for a new copy.", kind)
     if kind == "slow":

@@ -1,7 +1,7 @@
 """Child processes that answer one request with frames; bounded in time, killed at any moment.
 
 A request is one JSON line on standard input; frames come on standard output as a little-endian u32 length and a JSON
-object with a `type`. The child's parts of it: `private_output`, `lower_limits` and `send`.
+object with a `type`. The child's parts of it: `private_output`, `lower_limits`, `end_with_parent` and `send`.
 """
 
 from __future__ import annotations
@@ -40,6 +40,19 @@ def lower_limits(memory_bytes: int | None) -> None:
     os.nice(15)
     if memory_bytes:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+
+
+def end_with_parent() -> None:
+    """Whoever started this process may be killed: a page that takes minutes is of no use then."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if sys.platform != "win32":  # there the parent's id stays
+        threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def send(out: BinaryIO, message: Message) -> None:

@@ -19,7 +19,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from rag.pdf import tesseract
-from rag.pdf.process import Message, lower_limits, private_output, send
+from rag.pdf.process import Message, end_with_parent, lower_limits, private_output, send
 
 DPI = 150
 LARGEST_SIDE = 3000  # pixels
@@ -31,6 +31,7 @@ Word = tuple[str, float, float, float, float, float, float]
 def main() -> None:
     out = private_output()
     request = json.loads(sys.stdin.buffer.readline())
+    end_with_parent()
     lower_limits(request.get("memory_bytes"))
     for message in answer(request):
         send(out, message)

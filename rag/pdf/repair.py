@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 
-from rag.pdf.process import Message, lower_limits, private_output, send
+from rag.pdf.process import Message, end_with_parent, lower_limits, private_output, send
 
 OBJECT = re.compile(rb"(?<![0-9])(\d{1,10}) \d{1,5} obj\b(.*?)\bendobj\b", re.DOTALL)
 PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
@@ -34,6 +34,7 @@ NAMED_PAGE = re.compile(rb"\(page\.(\d{1,5})\)")  # destinations as hyperref nam
 def main() -> None:
     out = private_output()
     request = json.loads(sys.stdin.buffer.readline())
+    end_with_parent()
     lower_limits(request.get("memory_bytes"))
     send(out, answer(request["path"], request["save_as"]))
 

@@ -17,7 +17,7 @@ import pypdf
 from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject, TextStringObject
 
 from rag.pdf import box_font
-from rag.pdf.process import lower_limits, private_output, send
+from rag.pdf.process import end_with_parent, lower_limits, private_output, send
 
 FONT = "/PagekeepText"
 WIDTH = box_font.WIDTH / box_font.UNITS  # of the font size, for each character
@@ -33,6 +33,7 @@ endbfrange endcmap CMapName currentdict /CMap defineresource pop end end"""
 def main() -> None:
     out = private_output()
     request = json.loads(sys.stdin.buffer.readline())
+    end_with_parent()
     lower_limits(request.get("memory_bytes"))
     try:
         add_layer(request["path"], request["save_as"], {int(n): words for n, words in request["pages"].items()})

@@ -18,7 +18,7 @@ import pypdfium2.raw as raw
 
 from rag.pdf.arrange import arranged
 from rag.pdf.classify import LITTLE_TEXT, Drawn, classify
-from rag.pdf.process import Message, lower_limits, private_output, send
+from rag.pdf.process import Message, end_with_parent, lower_limits, private_output, send
 from rag.pdf.text import clean
 
 ERROR_KINDS = {
@@ -34,6 +34,7 @@ MOST_OBJECTS = 4000  # of a page, looked at for pictures and lines
 def main() -> None:
     out = private_output()
     request = json.loads(sys.stdin.buffer.readline())
+    end_with_parent()
     lower_limits(request.get("memory_bytes"))
     for message in answer(request):
         send(out, message)
