@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QFontMetrics, QGuiApplication
@@ -19,18 +20,26 @@ def has_glyph(letter: str) -> bool:
     return QFontMetrics(QGuiApplication.font()).inFontUcs4(ord(letter))
 
 
-def missing_words(letters: Iterable[str]) -> str:
-    """What is missing and how it is got; "" where nothing is. Letters are named by their script."""
-    scripts = sorted({unicodedata.name(letter, "").partition(" ")[0].partition("-")[0] for letter in letters} - {""})
-    if not scripts:
-        return ""
-    east, others = ([script for script in scripts if (script in EAST_ASIAN) == wanted] for wanted in (True, False))
-    named = [*(["Chinese, Japanese or Korean"] if east else []), *(script.capitalize() for script in others)]
-    packages = [*(["fonts-noto-cjk"] if east else []), *(["fonts-noto-core"] if others else [])]
+def scripts_of(letters: Iterable[str]) -> tuple[str, ...]:
+    """Names of the scripts that the letters belong to, sorted."""
+    names = (unicodedata.name(letter, "").partition(" ")[0].partition("-")[0] for letter in letters)
+    return tuple(sorted(set(names) - {""}))
+
+
+def missing_words(scripts: Sequence[str]) -> str:
+    east = ["Chinese, Japanese or Korean"] if any(script in EAST_ASIAN for script in scripts) else []
+    named = [*east, *(script.capitalize() for script in scripts if script not in EAST_ASIAN)]
     return (
         f"This system has no font for some {', '.join(named)} letters; boxes stand for them. "
-        f"Install one (Debian, Ubuntu: apt install {' '.join(packages)}) and start Pagekeep again."
+        f"Install one (Debian, Ubuntu: {command(scripts)}) and start Pagekeep again."
     )
+
+
+def command(scripts: Sequence[str]) -> str:
+    """What installs fonts for them."""
+    east = [script in EAST_ASIAN for script in scripts]
+    packages = [*(["fonts-noto-cjk"] if any(east) else []), *(["fonts-noto-core"] if not all(east) else [])]
+    return f"sudo apt install {' '.join(packages)}"
 
 
 class MissingFonts(QObject):
@@ -50,6 +59,8 @@ class MissingFonts(QObject):
         found = set().union(*texts) - self._seen
         self._seen |= found
         letters = {letter for letter in found if ord(letter) >= ALWAYS_THERE and letter.isalpha()}
-        if said := missing_words(letter for letter in letters if not self._shows(letter)):
+        scripts = scripts_of(letter for letter in letters if not self._shows(letter))
+        if scripts:
             self._told = True
-            self._toasts.say(said)
+            copy = partial(QGuiApplication.clipboard().setText, command(scripts))
+            self._toasts.say(missing_words(scripts), "Copy command", copy)  # no other message takes its place

@@ -10,19 +10,27 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.widgets import fonts
-from app.widgets.fonts import MissingFonts, has_glyph, missing_words
+from app.widgets.fonts import MissingFonts, command, has_glyph, missing_words, scripts_of
 from app.widgets.toast import Toasts
 from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages
 
 
 def test_letters_without_a_font_are_named_by_their_script() -> None:
-    assert missing_words("") == ""
-    assert "Japanese or Korean letters" in missing_words("漢かハ한")
-    assert "fonts-noto-cjk)" in missing_words("漢")
-    both = missing_words("漢अ")
-    assert "Devanagari" in both
-    assert "fonts-noto-cjk fonts-noto-core" in both
+    assert scripts_of("a漢かハ한अ2 ") == (
+        "CJK",
+        "DEVANAGARI",
+        "DIGIT",
+        "HANGUL",
+        "HIRAGANA",
+        "KATAKANA",
+        "LATIN",
+        "SPACE",
+    )
+    assert "Japanese or Korean letters" in missing_words(scripts_of("漢かハ한"))
+    assert command(scripts_of("漢")).endswith("install fonts-noto-cjk")
+    assert "Devanagari" in missing_words(scripts_of("漢अ"))
+    assert command(scripts_of("漢अ")).endswith("install fonts-noto-cjk fonts-noto-core")
 
 
 def test_it_is_told_once_and_each_letter_is_asked_for_once(qtbot: QtBot) -> None:
@@ -39,6 +47,8 @@ def test_it_is_told_once_and_each_letter_is_asked_for_once(qtbot: QtBot) -> None
     assert toasts._text.text() == ""
     looking.look(["漢字.pdf"])
     assert "apt install fonts-noto-cjk" in toasts._text.text()
+    toasts.say("Something else.")
+    assert "apt install fonts-noto-cjk" in toasts._text.text(), "nothing takes its place"
     before = len(asked)
     looking.look(["語"])
     assert len(asked) == before
