@@ -145,7 +145,7 @@ class Window(QMainWindow):
         self.cache.show_turn(next((m for m in reversed(messages) if m.role == "assistant"), None))
         self.timing.show_conversation(conversation, messages)
         self.search.put(self.controller.conversation)
-        self.search.show_conversation(conversation, messages)
+        self.search.show_conversation(conversation, messages, self.controller.screen.elsewhere)
         self.reading.follow()
         self.moved.emit()
 

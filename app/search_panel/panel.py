@@ -31,6 +31,7 @@ NOT_SEARCHED = {
     "survey": "Everything was read part by part; nothing had to be looked up.",
     "none": "Nothing was looked up for this question.",
 }
+ELSEWHERE = "Another Pagekeep is answering this question. How its documents were read is told with the answer."
 UNTOLD = "There is no complete answer to this question, which would tell how its documents were read."
 
 
@@ -49,6 +50,7 @@ class SearchPanel(QWidget):
         self._running: dict[ConversationId, TurnPhase] = {}
         self._listed: set[ConversationId] = set()  # the question of the running turn is stored
         self._tried: Lookup | None = None
+        self._elsewhere = False
         self._number = 0
         self._stale = False
         self.query = SearchField("Try a query: it is searched, not asked", "Try a query")
@@ -66,8 +68,11 @@ class SearchPanel(QWidget):
         services.theme.changed.connect(self._draw)
 
     # --- what is shown ----------------------------------------------------------------------------
-    def show_conversation(self, conversation: ConversationId | None, messages: Sequence[Message]) -> None:
-        self._id, self._tried = conversation, None
+    def show_conversation(
+        self, conversation: ConversationId | None, messages: Sequence[Message], elsewhere: bool = False
+    ) -> None:
+        """`elsewhere`: another process is answering the last question."""
+        self._id, self._tried, self._elsewhere = conversation, None, elsewhere
         self._answers = {q.id: a for q, a in pairwise(messages) if q.role == "user" and a.role == "assistant"}
         self._questions = [message for message in messages if message.role == "user" and message.tokens.ids]
         self.query.clear()
@@ -171,7 +176,8 @@ class SearchPanel(QWidget):
         return running_words(phase, listed) if phase is not None and (self._id in self._listed) == listed else ""
 
     def _why_none(self, question: Message) -> str:
-        running = self._running_words(True) if question is self._questions[-1] else ""
+        newest = question is self._questions[-1]
+        running = self._running_words(True) or (ELSEWHERE if self._elsewhere else "") if newest else ""
         answer = self._answers.get(question.id)
         if running or answer is None or answer.report is None:
             return running or UNTOLD

@@ -90,6 +90,10 @@ def test_a_turn_that_runs_is_told_as_that(panel: SearchPanel, qtbot: QtBot) -> N
         assert "Nothing was looked up" not in told()
     panel.show_conversation(HERE, [question(1, "Rules?", None), second])
     assert "is being answered" in told(), "also where it is opened in the middle"
+    panel.end_turn(HERE)
+    panel.show_conversation(HERE, [question(1, "Rules?", None), second], elsewhere=True)
+    assert "Another Pagekeep is answering" in told()
+    panel.show_conversation(HERE, [question(1, "Rules?", None), second])
     answer = Message(MessageId(3), HERE, "assistant", "So.", Tokens(), 0.0, report=replace(REPORT, mode="whole"))
     panel.add_answer(answer)
     panel.end_turn(HERE)
