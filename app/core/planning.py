@@ -228,7 +228,7 @@ class _Draft:
         conversation = self.situation.conversation
         grounded = bool(conversation.documents or conversation.scope)
         placed = tuple(documents), tuple(passages), self.instructions
-        brief = grounded and not self.catalogue and not says_length(self.question)
+        brief = bool(passages) and not self.catalogue and not says_length(self.question)
         return Addition(self.question, *placed, grounded, brief, self.catalogue)
 
     def compose(self, addition: Addition) -> Composed:

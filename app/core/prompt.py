@@ -38,7 +38,8 @@ class Addition:
     """What a question brings along. `instructions` None: nothing changed since they were placed.
 
     `grounded`: the answer is to come from documents, even if nothing was found in them. `brief`: a small model is told
-    to be short and to keep to the passages. `catalogue`: what the files say of themselves, where it is asked for that.
+    to be short and to keep to the passages; of whole documents it answers better untold. `catalogue`: what the files
+    say of themselves, where it is asked for that.
     """
 
     question: str
@@ -216,7 +217,7 @@ def _again(message: Message, passages_of: PassagesOf, names: dict[int, str]) -> 
         if item.document_id in names
     )
     found = tuple(passage for item in placement.passages for passage in passages_of(item))
-    brief = bool(documents or found) and not says_length(message.text)
+    brief = bool(found) and not says_length(message.text)
     return Addition(message.text, documents, found, placement.instructions, brief=brief)
 
 
