@@ -9,8 +9,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QTimer
 
 from app.chat.panel import ChatPanel
-from app.core.errors import DoesNotFit, NothingReadable, UserError
-from app.core.leases import HeldElsewhere
+from app.core.errors import DoesNotFit, HeldElsewhere, NothingReadable, UserError
 from app.services import Services
 from app.widgets.cards import ErrorCard
 

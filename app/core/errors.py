@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.messages import ConversationId
     from engine.overflow import OverflowOption
 
 EXIT_ERROR = 2  # of a process that told an error
@@ -100,6 +101,18 @@ class NothingReadable(UserError):
     def __init__(self, what: str, why: str, next: str, documents: tuple[int, ...] = ()) -> None:
         super().__init__(what, why, next)
         self.documents = documents
+
+
+class HeldElsewhere(UserError):
+    """Another living process, `pid`, continues the conversation."""
+
+    def __init__(self, conversation: ConversationId, pid: int) -> None:
+        super().__init__(
+            "This conversation is being continued by another Pagekeep.",
+            f"Process {pid} is answering in it.",
+            "Wait for its answer, or go on in a fork of the conversation.",
+        )
+        self.conversation = conversation
 
 
 class Cancelled(Exception):

@@ -14,22 +14,10 @@ import psutil  # type: ignore[import-untyped, unused-ignore]
 import sqlite_utils
 
 from app.core.database import MigratedDatabase
-from app.core.errors import UserError
+from app.core.errors import HeldElsewhere, UserError
 from engine.messages import ConversationId
 
 CLOCK_SLACK_S = 2.0  # process start times are read through a clock that may be stepped
-
-
-class HeldElsewhere(UserError):
-    """Another living process, `pid`, continues the conversation."""
-
-    def __init__(self, conversation: ConversationId, pid: int) -> None:
-        super().__init__(
-            "This conversation is being continued by another Pagekeep.",
-            f"Process {pid} is answering in it.",
-            "Wait for its answer, or go on in a fork of the conversation.",
-        )
-        self.conversation = conversation
 
 
 def take(database: MigratedDatabase, conversation: ConversationId) -> None:
