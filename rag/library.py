@@ -156,10 +156,10 @@ class Library(Collections):
         return renewed
 
     def read_again(self, documents: Sequence[DocumentId]) -> None:
-        """Makes complete documents `outdated`, whichever version read them; the next `index_words` reads their files
-        anew. Errors: DocumentError of kind "unknown_document"."""
+        """Has `index_words` read complete documents anew; waits for who holds one. Errors: as `document`."""
         for document in [self.document(one) for one in documents]:
-            renewal.mark(self._shelf, document.id)
+            with exclusive(self._lock(document.sha256), _never):
+                renewal.mark(self._shelf, document.id)
 
     def _job(self, document: Document, on_progress: OnProgress | None, cancelled: Cancelled | None) -> Job:
         return Job(document.path, document.sha256, None, on_progress or _ignore, cancelled or _never)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 from rag.chunk import Chunk
+from rag.errors import DocumentError
 from rag.index import records, rereads, stems
 from rag.ingest import Job, Shelf, as_recognised, cut, file_note, watched
 from rag.languages import Stemmer
@@ -45,8 +46,13 @@ def mark(shelf: Shelf, document_id: DocumentId) -> None:
 
 def reread(shelf: Shelf, job: Job, document: Document) -> bool:
     """Reads the document anew; whether text of it came out otherwise. It is searched as before until all is there: one
-    transaction changes it. Its vectors are then missing. What a killed or stopped call has read is gone on with."""
-    _look_through(shelf, job, document)
+    transaction changes it. Its vectors are then missing. What a killed or stopped call has read is gone on with.
+
+    Errors: DocumentError of kind "slow" where time ran out at pages that cannot be read; the next call goes on behind
+    them.
+    """
+    if not _look_through(shelf, job, document):
+        return False
     found = list(rereads.kept(shelf.db, document.id))
     pages = [page for page in found if _differs(page, *_text(shelf, document.id, page.page_index))]
     if pages:
@@ -64,18 +70,30 @@ def reread(shelf: Shelf, job: Job, document: Document) -> bool:
     return bool(pages)
 
 
-def _look_through(shelf: Shelf, job: Job, document: Document) -> None:
-    """Keeps the pages that come out otherwise beside the old ones."""
+def _look_through(shelf: Shelf, job: Job, document: Document) -> bool:
+    """Keeps the pages that come out otherwise beside the old ones; False where another process wants it read from its
+    first page on (it stays outdated)."""
     known = records.recognised(shelf.db, document.id)
     with Extraction(document.path, None, job.cancelled, limits=shelf.limits) as extraction:
         done = rereads.looked_through(shelf.db, document.id)
         if done is None:
             done = _begin(shelf, document, extraction)
-        pages = watched(extraction.pages(range(done, document.pages)), job, document, done)
+        tried = takewhile(lambda page: not page.left_out, extraction.pages(range(done, document.pages)))
+        pages = watched(tried, job, document, done)
         while batch := list(islice(pages, PAGES_A_STEP)):
             read = [as_recognised(page) if page.page_index in known else page for page in batch if not page.failed]
-            _keep(shelf, document.id, read, done, len(batch))
+            if not _keep(shelf, document.id, read, done, len(batch)):
+                return False
             done += len(batch)
+    if done < document.pages:
+        raise _too_slow(document, done)
+    return True
+
+
+def _too_slow(document: Document, done: int) -> DocumentError:
+    why = f"Some of its pages take too long to read; {done:,} of {document.pages:,} pages were looked through."
+    way_out = "It is gone on with at the next start, or with 'pagekeep index again'."
+    return DocumentError(f"{document.name} was not read anew to its end.", why, way_out, "slow")
 
 
 def _begin(shelf: Shelf, document: Document, extraction: Extraction) -> int:
@@ -88,11 +106,15 @@ def _begin(shelf: Shelf, document: Document, extraction: Extraction) -> int:
     return 0
 
 
-def _keep(shelf: Shelf, document_id: DocumentId, read: Sequence[ExtractedPage], first: int, count: int) -> None:
+def _keep(shelf: Shelf, document_id: DocumentId, read: Sequence[ExtractedPage], first: int, count: int) -> bool:
+    """False where the document's reread was ended meanwhile."""
     stored = {row[0]: row[1:] for row in _stored(shelf, document_id, first, first + count)}
     other = [page for page in read if page.page_index in stored and _changed(page, *stored[page.page_index])]
     with shelf.db.transaction():
+        if rereads.looked_through(shelf.db, document_id) != first:
+            return False
         rereads.keep(shelf.db, document_id, other, first + count)
+    return True
 
 
 def _stored(shelf: Shelf, document_id: DocumentId, first: int, end: int) -> Iterator[tuple[int, str, bytes, str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -46,6 +46,7 @@ class ExtractedPage:
     kind: PageKind
     reason: str
     failed: bool = False  # the reader crashed or had to be stopped
+    left_out: bool = False  # not tried: the pages before it have taken all the time
 
 
 class Extraction:
@@ -105,7 +106,7 @@ class Extraction:
                 yield page
                 start = self._child.clock()
             self._stop()
-        yield from (_unread(index, "Too many pages before it could not be read; it was left out.") for index in rest)
+        yield from map(_left_out, rest)
 
     def _running_pages(self, wanted: Sequence[int]) -> Iterator[ExtractedPage]:
         """Pages from the running child up to the first failure, which is given as an unreadable page."""
@@ -155,6 +156,10 @@ def _page(message: Message) -> ExtractedPage:
 
 def _unread(index: int, reason: str) -> ExtractedPage:
     return ExtractedPage(index, "", CharMap((), ()), "garbled", reason, failed=True)
+
+
+def _left_out(index: int) -> ExtractedPage:
+    return replace(_unread(index, "Too many pages before it could not be read; it was left out."), left_out=True)
 
 
 def _open_error(path: Path, message: Message) -> DocumentError:

@@ -1,7 +1,8 @@
 """Child processes that answer one request with frames; bounded in time, killed at any moment.
 
 A request is one JSON line on standard input; frames come on standard output as a little-endian u32 length and a JSON
-object with a `type`. The child's parts of it: `private_output`, `lower_limits`, `end_with_parent` and `send`.
+object with a `type`. The child's parts of it: `private_output`, `lower_limits`, `end_with_parent` and `send`. To a
+request is added `parent`, the id of the process that made it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import struct
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -42,13 +45,15 @@ def lower_limits(memory_bytes: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
 
-def end_with_parent() -> None:
-    """Whoever started this process may be killed: a page that takes minutes is of no use then."""
-    parent = os.getppid()
+def end_with_parent(parent: int) -> None:
+    """Whoever started this process may be killed: a page that takes minutes is of no use then, and neither are the
+    programs that this process has started. `parent`: its id, from the request."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(1.0)
+        if sys.platform != "win32" and os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
         os._exit(1)
 
     if sys.platform != "win32":  # there the parent's id stays
@@ -76,10 +81,11 @@ class Child:
         self._child = subprocess.Popen(
             list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             env=_environment(), creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            process_group=None if sys.platform == "win32" else 0,  # killed with the programs that it starts
         )  # fmt: skip
         assert self._child.stdin is not None
         try:
-            self._child.stdin.write(json.dumps(request).encode() + b"\n")
+            self._child.stdin.write(json.dumps({**request, "parent": os.getpid()}).encode() + b"\n")
             self._child.stdin.close()
         except BrokenPipeError:
             pass
@@ -110,6 +116,9 @@ class Child:
 
     def kill(self) -> None:
         self._stopping.set()
+        if sys.platform != "win32" and self._child.returncode is None:  # not waited for: the id is still its own
+            with suppress(OSError):
+                os.killpg(self._child.pid, signal.SIGKILL)
         self._child.kill()
         self._child.wait()
         self._reader.join()

@@ -31,7 +31,7 @@ Word = tuple[str, float, float, float, float, float, float]
 def main() -> None:
     out = private_output()
     request = json.loads(sys.stdin.buffer.readline())
-    end_with_parent()
+    end_with_parent(request["parent"])
     lower_limits(request.get("memory_bytes"))
     for message in answer(request):
         send(out, message)

@@ -34,7 +34,7 @@ NAMED_PAGE = re.compile(rb"\(page\.(\d{1,5})\)")  # destinations as hyperref nam
 def main() -> None:
     out = private_output()
     request = json.loads(sys.stdin.buffer.readline())
-    end_with_parent()
+    end_with_parent(request["parent"])
     lower_limits(request.get("memory_bytes"))
     send(out, answer(request["path"], request["save_as"]))
 

@@ -33,7 +33,7 @@ endbfrange endcmap CMapName currentdict /CMap defineresource pop end end"""
 def main() -> None:
     out = private_output()
     request = json.loads(sys.stdin.buffer.readline())
-    end_with_parent()
+    end_with_parent(request["parent"])
     lower_limits(request.get("memory_bytes"))
     try:
         add_layer(request["path"], request["save_as"], {int(n): words for n, words in request["pages"].items()})

@@ -34,7 +34,7 @@ MOST_OBJECTS = 4000  # of a page, looked at for pictures and lines
 def main() -> None:
     out = private_output()
     request = json.loads(sys.stdin.buffer.readline())
-    end_with_parent()
+    end_with_parent(request["parent"])
     lower_limits(request.get("memory_bytes"))
     for message in answer(request):
         send(out, message)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from functools import partial
 from pathlib import Path
 
 import pypdfium2
@@ -10,12 +12,13 @@ import pytest
 
 from rag import DocumentId, IntakeCancelled, Library, reread
 from rag.cite import cite
-from rag.index import records
-from rag.pdf.client import ExtractedPage
+from rag.index import records, rereads
+from rag.pdf.client import ExtractedPage, Extraction, Limits
 from rag.pdf.text import CharMap
 from rag.types import CharRange, IngestProgress, Renewed
 from tests.rag.conftest import WordBag, sample_pdf
 from tests.rag.pdf_files import at, drawn_pdf
+from tests.rag.test_extraction import misbehaving
 
 NUMBER = re.compile(r"\d+")
 LINES = [
@@ -204,4 +207,69 @@ def test_a_document_is_read_again_when_the_reader_wishes(older: tuple[Library, D
     assert [one.id for one in library.outdated()] == [document]
     assert library.index_words() == Renewed(1, (document,))
     assert library.page_text(document, 0).strip().endswith(LINES[0])
+    library.close()
+
+
+def test_who_wishes_a_document_read_again_waits_for_who_is_reading_it(
+    older: tuple[Library, DocumentId], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reread, "PAGES_A_STEP", 1)
+    library, document = older
+    other = Library(library.folder)
+    wish = threading.Thread(target=other.read_again, args=([document],))
+    waited: list[bool] = []
+
+    def wished(progress: IngestProgress) -> None:
+        if progress.phase == "text" and progress.done == 1:
+            wish.start()
+            wish.join(0.3)
+            waited.append(wish.is_alive())
+
+    try:
+        assert library.index_words(wished) == Renewed(1, (document,))
+    finally:
+        wish.join(30)
+    assert waited == [True]
+    assert [one.id for one in library.outdated()] == [document], "the wish is met by the next call"
+    assert other.index_words() == Renewed()
+    assert library.outdated() == []
+    other.close()
+    library.close()
+
+
+@pytest.mark.parametrize("steps", [2, len(LINES) + 1])
+def test_a_reread_that_another_process_ended_is_begun_anew(
+    older: tuple[Library, DocumentId], monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    monkeypatch.setattr(reread, "PAGES_A_STEP", 1)
+    library, document = older
+    before, other = texts(library, document), Library(library.folder)
+
+    def ended(progress: IngestProgress) -> None:
+        if progress.phase == "text" and progress.done == steps:
+            with other._shelf.db.transaction():
+                rereads.forget(other._shelf.db, document)
+
+    assert library.index_words(ended) == Renewed()
+    assert (texts(library, document), [one.id for one in library.outdated()]) == (before, [document])
+    assert library.index_words() == Renewed(1, (document,))
+    other.close()
+    library.close()
+
+
+def test_pages_for_which_no_time_is_left_are_read_the_next_time(
+    older: tuple[Library, DocumentId], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older[0].close()
+    monkeypatch.setattr(reread, "Extraction", partial(Extraction, command=misbehaving(tmp_path, crash=(1,))))
+    library, document = Library(older[0].folder, limits=Limits(failing_seconds=1e-6)), older[1]
+    before = texts(library, document)
+    (error,) = library.index_words().failed
+    assert error.kind == "slow"
+    assert "2 of 4 pages were looked through" in error.why
+    assert (texts(library, document), [one.id for one in library.outdated()]) == (before, [document])
+    assert library.index_words() == Renewed(1, (document,))
+    after = texts(library, document)
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, True, False, True]
+    assert library.outdated() == []
     library.close()
