@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn
 
 from app.cli.numbers import whole_number
@@ -33,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if not unknown or self._mixed or any(isinstance(one, argparse._SubParsersAction) for one in self._actions):
             return found, unknown
-        if not any(one.startswith("-") for one in unknown):
+        if not any(one.startswith("-") for one in takewhile(lambda one: one != "--", unknown)):
             self._mixed = True
             try:
                 found, unknown = self.parse_known_intermixed_args(args)

@@ -10,7 +10,7 @@ from app.core.records import Conversation
 
 SHORT_ID = 8  # characters of an id that are shown, and the fewest that name it
 MOST_NAMES = 8
-_FORK_OF = re.compile(r"^Fork( \d+)? of (?=.)")
+_FORK_OF = re.compile(r"^Fork( \d+)? of (?=.)|(?<=.)( \(fork( \d+)?\))+$")  # at the end: as older versions named them
 
 
 def conversation_called(found: Sequence[Conversation], wanted: str) -> Conversation | None:

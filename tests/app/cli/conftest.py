@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,15 @@ ROOT = Path(__file__).parents[3]
 TIME_LIMIT_S = 240
 
 
-def _let_interrupt() -> None:
-    """Whoever was begun in the background of a script ignores interrupts, and hands that on."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+@contextmanager
+def _let_interrupt() -> Iterator[None]:
+    """Whoever was begun in the background of a script ignores interrupts, and hands that on; no handler is handed on,
+    and no code need run between fork and exec, where threads of this process may have left locks behind."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True)
@@ -65,9 +72,8 @@ class CommandLine:
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "app.main", *map(str, arguments)]
         pipe = subprocess.PIPE
-        return subprocess.Popen(
-            command, stdout=pipe, stderr=pipe, text=True, env=self.env, cwd=ROOT, preexec_fn=_let_interrupt
-        )
+        with _let_interrupt():
+            return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=self.env, cwd=ROOT)
 
 
 @pytest.fixture

@@ -99,3 +99,11 @@ def test_what_would_have_no_effect_is_refused(arguments: list[str], said: str) -
     options = build_parser().parse_args(["ask", "--conversation", "X", *arguments])
     with pytest.raises(UserError, match=said):
         check_question(options)
+
+
+def test_names_that_look_like_options_stand_behind_two_dashes() -> None:
+    options = build_parser().parse_args(("index", "add", "a.pdf", "--words-only", "--", "-b.pdf", "--c.pdf"))
+    assert (options.files, options.words_only) == (["a.pdf", "-b.pdf", "--c.pdf"], True)
+    with pytest.raises(UserError) as caught:
+        build_parser().parse_args(("index", "add", "a.pdf", "--only", "--", "-b.pdf"))
+    assert caught.value.what == "There is no option --only."

@@ -211,6 +211,11 @@ def test_fork_has_a_history_of_its_own(store: ConversationStore) -> None:
     assert store.fork(c.id).title == "Fork 3 of Talk"
 
 
+@pytest.mark.parametrize("older", ["Talk (fork)", "Talk (fork 2)", "Talk (fork) (fork)", "Fork of Talk (fork)"])
+def test_a_fork_that_an_older_version_named_gives_its_ending_up(store: ConversationStore, older: str) -> None:
+    assert store.get(store.fork(store.create(older).id).id).title == "Fork of Talk"
+
+
 def test_a_crash_keeps_the_partial_answer(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     store = ConversationStore(path)
