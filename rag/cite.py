@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rag.compared import Words
 from rag.evidence import Evidence, Evidences, places
 from rag.figures import KnownNumbers
+from rag.metadata import data_words
 from rag.sentences import Span, count_words, sentences
 from rag.types import Citation, Passage
 
@@ -52,6 +53,7 @@ def cite(
     library: Library,
     cut: bool = False,
     question: str = "",
+    told: Sequence[str] = (),
 ) -> list[Citation]:
     """Citations in the order of the answer.
 
@@ -60,6 +62,7 @@ def cite(
         cut: the answer did not come to its end; a last sentence without an end may be copied, but is not
             matched by its content words (with a marker: only by as many as a sentence without one needs).
         question: quotations from it need not stand in a passage.
+        told: what else the model was told, as earlier questions: their numbers need not stand in a passage either.
 
     An answer sentence with no marker gets at most one citation per quote, or one in all; below a threshold of
     agreement none. Invented markers, marked sentences that their passage does not bear out, and quotations of three or
@@ -69,8 +72,8 @@ def cite(
     numbered = dict(passages) if isinstance(passages, Mapping) else dict(enumerate(passages, 1))
     evidences = Evidences({number: passage.text for number, passage in numbered.items()})
     own = own_numbers(answer, numbered)
-    told = (text for passage in numbered.values() for text in (passage.text, passage.heading))
-    numbers = KnownNumbers((question, *_names(numbered.values(), library), *told))
+    texts = (text for passage in numbered.values() for text in (passage.text, passage.heading))
+    numbers = KnownNumbers((question, *told, *_of_files(numbered.values(), library), *texts))
     checker = _Checker(answer, numbered, evidences, library, Words.of(question).forms, own, numbers)
     found = claims(answer, own)
     if cut and found and not ENDED.search(answer, *found[-1].span):
@@ -78,8 +81,11 @@ def cite(
     return [citation for claim in found for citation in checker.check(claim)]
 
 
-def _names(passages: Iterable[Passage], library: Library) -> list[str]:
-    return [library.document(document).name for document in dict.fromkeys(one.document_id for one in passages)]
+def _of_files(passages: Iterable[Passage], library: Library) -> Iterator[str]:
+    """Names, and what the files say of themselves."""
+    for document in dict.fromkeys(one.document_id for one in passages):
+        found = library.document(document)
+        yield from (found.name, data_words(found))
 
 
 def own_numbers(answer: str, passages: Mapping[int, Passage]) -> frozenset[int]:

@@ -49,20 +49,26 @@ def passages_by_marker(messages: Sequence[Message], texts: DocumentTexts) -> dic
 
 
 def cite_answer(
-    answer: str, numbered: dict[int, Passage], library: Library, cut: bool = False, question: str = ""
+    answer: str,
+    numbered: dict[int, Passage],
+    library: Library,
+    cut: bool = False,
+    question: str = "",
+    told: Sequence[str] = (),
 ) -> tuple[StoredCitation, ...]:
     """What stands behind the answer. A fault here is logged and costs the citations, never the answer.
 
     Args:
         cut: the answer did not come to its end.
         question: what it may quote without its standing in a passage.
+        told: what else it may take numbers from.
     """
     from rag.context import cite
 
     if not numbered or not answer.strip():
         return ()
     try:
-        found = (_stored(citation) for citation in cite(answer, numbered, library, cut, question))
+        found = (_stored(citation) for citation in cite(answer, numbered, library, cut, question, told))
         return tuple(_without_repeats(answer, found))
     except Exception as error:
         log.exception("citations failed: %s", as_user_error(error).what)

@@ -12,6 +12,7 @@ from app.core.explain import after_cut, explained, last_computed
 from app.core.records import Message, TurnReport
 from app.core.turn_parts import Request, TurnServices
 from engine.messages import TurnFinished
+from rag.metadata import data_words
 
 if TYPE_CHECKING:
     from rag import Document, DocumentId
@@ -24,8 +25,8 @@ def settled(
     texts = services.planner.texts
     numbered = passages_by_marker(request.messages, texts)
     cut = finished.reason in ("length", "context", "cancelled")
-    question = request.messages[-1].text
-    citations = cite_answer(answer.text, numbered, services.library(), cut, question) if numbered else ()
+    asked = _asked(services, request)
+    citations = cite_answer(answer.text, numbered, services.library(), cut, *asked) if numbered else ()
     pages = coverage(request.messages, texts)
     name = request.model.name
     report = report_of(finished, request.mode, request.retrieve_ms, stream.saved_ms, name, pages)
@@ -45,6 +46,15 @@ def settled(
         before = store.operations.take(answer.conversation)
         report = replace(report, operations=(*before, *request.operations))
         return store.finish_answer(answer, citations, report)
+
+
+def _asked(services: TurnServices, request: Request) -> tuple[str, list[str]]:
+    """The question, and what else stands before the model beside passages: the reader's earlier words and instructions,
+    and what the files say of themselves."""
+    *before, question = (message for message in request.messages if message.role == "user")
+    instructions = services.store().get(request.answer.conversation).instructions
+    documents, _ = _searched(services, request)
+    return question.text, [*(message.text for message in before), instructions, *map(data_words, documents)]
 
 
 def _without_rest(report: TurnReport, stream: AnswerStream) -> TurnReport:

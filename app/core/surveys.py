@@ -154,7 +154,7 @@ class Survey:
     def _cited(self, text: str, *parts: SurveyPart) -> tuple[StoredCitation, ...]:
         """Against the passages of these parts, or all."""
         numbered = {number: p for part in parts or self.plan.parts for number, p in self._numbered(part).items()}
-        return cite_answer(text, numbered, self.services.library())
+        return cite_answer(text, numbered, self.services.library(), question=self.plan.question)
 
     def _title(self, step: int) -> str:
         return self.plan.parts[step].title if step < len(self.plan.parts) else ""
@@ -241,7 +241,7 @@ class Survey:
             if step in self.notes and not says_nothing(self.notes[step]):
                 numbered.update(self._numbered(part))
         said = models_words(self.plan, self.notes, self._borne_out, text)
-        return cite_answer(said, numbered, self.services.library())
+        return cite_answer(said, numbered, self.services.library(), question=self.plan.question)
 
     def _history(self, text: str, ended: bool) -> Tokens:
         """What later questions see of it: the end when all is too long. Numbers are left out: their passages are not

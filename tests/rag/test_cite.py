@@ -111,6 +111,32 @@ def test_a_number_that_no_passage_has_is_told(
     assert all((one.marker, one.verified) == (0, "not_found") for one in found if not one.ranges)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Deleted conversations stay restorable from the trash for 45 days.",
+        "Guests pay a deposit of 2.0 euros for the card.",
+    ],
+)
+def test_a_sentence_with_another_number_is_matched_to_nothing(
+    library: Library, context: list[Passage], answer: str
+) -> None:
+    assert [one.quote for one in cite(answer, context, library) if one.ranges] == []
+
+
+def test_numbers_of_the_file_and_of_earlier_questions_are_not_invented(
+    library: Library, context: list[Passage], sample: Document
+) -> None:
+    created = sample.metadata["created"]
+    answer = f"The file was created on {created}."
+    assert cite(answer, context, library) == []
+    (invented,) = cite("It was created on 1987-06-05.", context, library)
+    assert invented.verified == "not_found"
+    said = "You have 83 guests, as you said."
+    assert [span(said, one) for one in cite(said, context, library)] == ["83"]
+    assert cite(said, context, library, told=("We are 83 guests.",)) == []
+
+
 @pytest.mark.parametrize("answer", ["This is a deleted conversation in the trash", "So, the trash can be restored."])
 def test_a_few_words_are_not_matched(library: Library, context: list[Passage], answer: str) -> None:
     assert cite(answer, context, library) == []
