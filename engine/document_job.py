@@ -55,7 +55,7 @@ class Job:
             return
         (tokens, handed), self.handing = self.handing, None
         cache.poll()
-        safe, pages = _safe_tokens(sequence), len(sequence.pages) * sequence.page_tokens
+        safe, pages = safe_tokens(sequence), len(sequence.pages) * sequence.page_tokens
         lost = not handed.written or safe < pages
         self.not_saved = (cache.disk.refused() or self.not_saved) if lost else ""
         if handed.written:
@@ -63,7 +63,7 @@ class Job:
         self.kept = max(self.kept, 0)
 
 
-def _safe_tokens(sequence: Sequence) -> int:
-    """Up to the first page that was refused."""
+def safe_tokens(sequence: Sequence) -> int:
+    """Up to the first page that was refused, or not written for another reason."""
     safe = takewhile(lambda page: page.saved or bool(page.writing), sequence.pages)
     return sum(1 for _ in safe) * sequence.page_tokens

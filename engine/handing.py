@@ -3,6 +3,7 @@ then goes on where the reader was told it was."""
 
 from __future__ import annotations
 
+from engine.document_job import safe_tokens
 from engine.kv.cache import KvCache
 from engine.messages import PrefillProgress
 from engine.turn import Turn
@@ -31,9 +32,11 @@ class Handing:
         if turn.handing is None and pages > turn.handed:
             turn.handing = pages, disk.hand_over()
         if turn.handing is not None and turn.handing[1].wait(wait):
-            (turn.handed, handed), turn.handing = turn.handing, None
+            (tokens, handed), turn.handing = turn.handing, None
             if not handed.written:
                 return there
+            self._cache.poll()
+            turn.handed = min(tokens, safe_tokens(turn.kv))
             if pages > turn.handed:
                 turn.handing = pages, disk.hand_over()
         return min(there, max(turn.handed, turn.reused_in_all.total))

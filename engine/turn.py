@@ -123,8 +123,10 @@ class Turn:
 
     def cut(self) -> int:
         """After its sequence was cut: returns how much of what was found is left; of what was taken over the rest
-        does not count any more either, nor may any of what is left have been moved."""
+        does not count any more either, nor may any of what is left have been moved. What is computed in its place is
+        handed to the files anew."""
         self.approximate = self.kv.approximate
+        self.handed, self.handing = min(self.handed, self.kv.num_tokens), None
         self.found, self.taken = (_before(self.kv.num_tokens, spans) for spans in (self.found, self.taken))
         return covered(self.found)
 

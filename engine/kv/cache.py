@@ -69,7 +69,7 @@ class KvCache:
         self._writing = WriteBehind(store, layout, self.claims.stored)
         self._abandoned: list[Restore] = []
         self.shedding = Shedding(self.pool, layout)
-        self.losses = Losses(self.tree, store, self.hiddens)
+        self.losses = Losses(self.tree, self.pool, store, self.hiddens)
         self._remapping = Remapping(self.tree, self.pool, store, layout)
         self.log = KvLog(None)
         self.sealing = Sealing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,9 @@ import numpy.typing as npt
 
 from engine.kv.disk import DiskTier
 from engine.kv.hiddens import HiddenCache
+from engine.kv.keys import Key
 from engine.kv.notices import Notice, Stretch
+from engine.kv.pool import PagePool
 from engine.kv.sequence import Sequence
 from engine.kv.tree import Node, PageTree
 from kernels.guarded import lost_count
@@ -29,13 +32,13 @@ _NOTICE = Notice(
 class Losses:
     """Engine thread only."""
 
-    def __init__(self, tree: PageTree, disk: DiskTier | None, hiddens: HiddenCache) -> None:
+    def __init__(self, tree: PageTree, pool: PagePool, disk: DiskTier | None, hiddens: HiddenCache) -> None:
         self._tree = tree
+        self._pool = pool
         self._hiddens = hiddens
         self._disk = disk
         self._seen = lost_count()
         self._looked = 0.0
-        self._met_damage = False
         self._notices: list[Notice] = []
         self._met: dict[str, set[Stretch]] = {}
 
@@ -72,23 +75,30 @@ class Losses:
         for node in sorted(below, key=lambda node: -node.stop):
             if self._disk and not sound(node):
                 self._disk.discard(node.key)
-            node.buffer.spoiled = True
+            self._pool.spoil(node.buffer)
             self._tree.detach(node, "damaged")
-        self._met_damage = True
 
     def look_again(self) -> bool:
-        """Takes over what other processes did to the store; whether that was anything. A page that is used straight
-        from a file whose record somebody took out, maybe for damage, is checked once more."""
+        """Takes over what other processes did to the store; whether anything is there, or not any more, for that. A
+        page that is used straight from a file whose record somebody took out, maybe for damage, is checked once more:
+        also what another refresh of the store met."""
         found = self._disk is not None and self._disk.refresh()
-        for key in self._disk.taken_out() if self._disk else ():
+        for key, times in Counter(self._disk.taken_out() if self._disk else ()).items():
             page = self._tree.get(key)
-            if page is not None and page.buffer.record is not None and not self._is_intact(page.buffer.record):
+            record = page.buffer.record if page is not None else None
+            if page is not None and record is not None and not self._is_intact(key, record, times):
                 self._notices.append(_NOTICE)
                 self.distrust(page, partial(_older, page.buffer.mapped_at))
+                found = True
         return found
 
-    def _is_intact(self, record: npt.NDArray[np.uint8]) -> bool:
-        return self._disk is None or self._disk.intact(record)
+    def _is_intact(self, key: Key, record: npt.NDArray[np.uint8], times: int) -> bool:
+        """What was evicted or dropped was sound, and may be gigabytes: it is not read, unless it was taken out several
+        `times`. Who finds damage writes the page anew, and that may be evicted then, or be there again."""
+        if self._disk is None:
+            return True
+        gone = self._disk.gone(key) if times == 1 else None
+        return (gone is not None and gone.reason not in LOST) or self._disk.intact(record)
 
     def sound(self, sequence: Sequence, at_once: bool = False) -> bool:
         """Whether all memory that a step of the sequence read is what it was. False: the sequence ends before what was
@@ -100,7 +110,7 @@ class Losses:
         if count != self._seen:
             self._seen = count
             self._distrust_lost()
-        return not (count or self._met_damage) or not sequence.cut_lost()
+        return not (count or self._pool.spoiled) or not sequence.cut_lost()
 
     def _distrust_lost(self) -> None:
         lost = sorted((node for node in self._tree if node.buffer.lost), key=lambda node: node.start)

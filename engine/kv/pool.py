@@ -119,6 +119,7 @@ class PagePool:
     Attributes:
         stride: bytes a page takes; used_bytes: held by somebody, `mapped_bytes` of it in mapped files;
             reserved_bytes: taken from the system, besides mapped files.
+        spoiled: the held buffers that are.
     """
 
     def __init__(self, payload_bytes: int, budget_bytes: int) -> None:
@@ -127,6 +128,7 @@ class PagePool:
         self.budget_bytes = budget_bytes
         self.used_bytes = 0
         self.mapped_bytes = 0
+        self.spoiled: set[PageBuffer] = set()
         self.moves = 0  # grows when pages got other addresses
         self._slabs: list[Slab] = []
         self._shed_bytes = 0
@@ -200,6 +202,7 @@ class PagePool:
         buffer.refs -= 1
         if not buffer.refs:
             buffer.reset()
+            self.spoiled.discard(buffer)
             self.used_bytes -= self.stride - buffer.shed
             if buffer.slab is None:
                 self.mapped_bytes -= self.stride
@@ -208,6 +211,16 @@ class PagePool:
                 buffer.slab.in_use -= 1
                 self._free.append(buffer)
                 self._trim(buffer.slab)
+
+    def spoil(self, buffer: PageBuffer) -> None:
+        """Nobody is to rely on it any more, until it is freed."""
+        buffer.spoiled = True
+        self.spoiled.add(buffer)
+
+    def passes_on(self, source: PageBuffer, target: PageBuffer) -> None:
+        """Rows were copied: what was lost of them is so there too."""
+        if source.lost:
+            self.spoil(target)
 
     def shed(self, buffer: PageBuffer, start: int, stop: int) -> int:
         """Gives a part of a held buffer back to the system; it then reads as zeros. Returns the bytes, 0: none.

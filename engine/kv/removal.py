@@ -40,7 +40,7 @@ def _move(
     layout: PageLayout, source: Sequence, source_start: int, target: Sequence, start: int, count: int,
     rotation: KeyRotation,
 ) -> None:  # fmt: skip
-    size = layout.page_tokens
+    size, pool = layout.page_tokens, target._cache.pool
     old = [page.buffer for page in source.pages] + source.open_buffers()
     first, new = start // size, target.open_buffers()
     done = 0
@@ -50,5 +50,5 @@ def _move(
         page, moved = old[at // size], new[to // size - first]
         move_rows(layout, page.view, at % size, moved.view, to % size, n)
         rotation.rotate(moved.view, slice(to % size, to % size + n), start - source_start)
-        moved.spoiled = moved.spoiled or page.lost
+        pool.passes_on(page, moved)
         done += n

@@ -270,7 +270,7 @@ class Sequence:
     def _replace_tail(self, fresh: PageBuffer) -> None:
         layout = self._cache.layout
         copy_rows(self._open[0].view, layout, fresh.view, layout, len(self._ids))
-        fresh.spoiled = self._open[0].lost
+        self._cache.pool.passes_on(self._open[0], fresh)
         self._cache.pool.release(self._open[0])
         fresh.writer, fresh.filled = self, len(self._ids)
         self._open[0] = fresh

@@ -134,3 +134,40 @@ def test_a_final_vector_computed_on_a_distrusted_page_is_not_used_for_one_that_c
     append(Sequence(cache), TOKENS)
     found = cache.match(TOKENS)
     assert (found.tokens, found.hidden) == (len(TOKENS), None)
+
+
+def test_only_while_spoiled_memory_is_held_are_pages_walked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, sequence = cache_with(TOKENS)
+    other = sequence.fork()
+    other.keep_first(2 * PAGE + 3)  # its tail will be a copy of rows of a page that is spoiled
+    cache.losses.distrust(sequence.pages[1])
+    append(other, MORE)
+    sequence.release()
+    assert not cache.losses.sound(other)
+    assert other.num_tokens == PAGE
+    cache.poll()
+    walked: list[Sequence] = []
+    cut_lost = Sequence.cut_lost
+    monkeypatch.setattr(Sequence, "cut_lost", lambda given: walked.append(given) or cut_lost(given))
+    monkeypatch.setattr("engine.kv.losses.lost_count", lambda: cache.losses._seen)
+    cache.losses._seen = 0  # of files, which other tests may have cut short
+    assert cache.losses.sound(other)
+    assert not walked, "nothing lost is left"
+    cache.losses.distrust(other.pages[0])
+    assert not cache.losses.sound(other)
+    assert walked
+
+
+def test_a_copy_of_spoiled_rows_is_met_when_they_are_gone() -> None:
+    cache, sequence = cache_with(TOKENS)
+    other = sequence.fork()
+    other.keep_first(2 * PAGE + 3)
+    cache.losses.distrust(sequence.pages[2])
+    append(other, Tokens.generated([1]))
+    sequence.release()
+    cache.poll()
+    assert not cache.losses.sound(other)
+    assert other.num_tokens == 2 * PAGE
+    other.release()
+    cache.poll()
+    assert not cache.pool.spoiled

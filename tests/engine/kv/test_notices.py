@@ -6,7 +6,7 @@ DAMAGED = Notice("What.", "Damaged.", "Next.")
 
 
 def losses() -> Losses:
-    return Losses(None, None, HiddenCache())  # type: ignore[arg-type]
+    return Losses(None, None, None, HiddenCache())  # type: ignore[arg-type]
 
 
 def lost(*stretches: tuple[int, int]) -> Notice:

@@ -14,6 +14,7 @@ from engine.kv.sequence import Sequence
 from engine.store.mapping import can_map, gather, populate
 from engine.store.record import BLOCK, STRETCH, Kind, RecordHeader
 from engine.store.segment import SegmentWriter, scan
+from engine.store.tools import StoreTools
 from engine.store.ways import Ways
 from tests.engine.kv.small import append, check_rows
 from tests.engine.store.opened import Opened, restore, tokens_of
@@ -121,6 +122,64 @@ def test_damage_ends_the_prefix_whichever_way(store: Path, mapped: bool) -> None
         assert len(sequence.pages) == 2
         check_rows(sequence)
         assert opened.cache.notices()
+
+
+def in_use(opened: Opened) -> Sequence:
+    sequence = restore(opened.cache, opened.cache.match(TOKENS))
+    assert mapped_pages(sequence) == len(sequence.pages)
+    return sequence
+
+
+def damaged(folder: Path, page: int) -> None:
+    """Flips a byte of a page, and has another process find it."""
+    record = [found for found in scan(segment(folder), 0) if found.header.kind == 0][page]
+    flip(segment(folder), record.offset + record.header.payload_offset + 7)
+    with StoreTools(folder) as tools:
+        assert len(tools.verify(drop_damaged=True).damaged) == 1
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+def test_damage_that_another_refresh_met_is_not_matched(store: Path) -> None:
+    with Opened(store) as opened:
+        sequence = in_use(opened)
+        damaged(store, 2)
+        opened.store.refresh()  # as whoever waits for another process does
+        found = opened.cache.match(TOKENS + tokens_of(range(300, 300 + 2 * sequence.page_tokens)))
+        assert found.memory_tokens == 2 * sequence.page_tokens
+        assert not opened.cache.losses.look_again(), "nothing new"
+        assert not opened.cache.losses.sound(sequence)
+        assert sequence.num_tokens == 2 * sequence.page_tokens
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+def test_what_is_evicted_under_a_sequence_is_not_read_for_that(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Opened(store) as opened:
+        sequence = in_use(opened)
+        read: list[int] = []
+        intact = opened.store.intact
+        monkeypatch.setattr(opened.store, "intact", lambda record: read.append(len(record)) or intact(record))
+        with StoreTools(store) as tools:
+            assert tools.gc(0).evicted
+        assert opened.cache.losses.look_again()
+        assert opened.store.find(sequence.pages[-1].key) is None
+        assert not read
+        assert opened.cache.losses.sound(sequence)
+        check_rows(sequence)
+
+
+@pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
+@pytest.mark.parametrize("evicted", [False, True])
+def test_damage_is_met_where_the_page_was_written_anew_since(store: Path, evicted: bool) -> None:
+    with Opened(store) as opened:
+        sequence = in_use(opened)
+        damaged(store, 2)
+        with Opened(store) as other:
+            other.converse("chat", TOKENS).release()
+        if evicted:
+            with StoreTools(store) as tools:
+                assert tools.gc(0).evicted
+        assert not opened.cache.losses.sound(sequence, at_once=True)
+        assert sequence.num_tokens == 2 * sequence.page_tokens
 
 
 def test_a_segment_is_written_in_whole_stretches(tmp_path: Path) -> None:
