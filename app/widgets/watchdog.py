@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
@@ -22,8 +23,8 @@ WAIT_LIMIT = 0.6  # seconds of waiting: a lock or a disk, and other programs whe
 
 @dataclass(frozen=True)
 class Stall:
-    """The main loop did not answer for `seconds`, of which it computed for `busy`. `kept_off`: for how long it, or a
-    thread that it may have waited for, was ready and had no processor.
+    """The main loop did not answer for `seconds`, of which it computed for `busy`. `kept_off`: for how long it was
+    ready and had no processor; what it waited for is its own affair.
 
     `where` is its stack when that was noticed.
     """
@@ -49,6 +50,7 @@ class Watchdog(QObject):
         self._limit = limit
         self._main = threading.get_ident()
         self._cpu_clock = _cpu_clock(self._main)
+        self._queued = partial(queued_seconds, threading.get_native_id())
         self._answered = threading.Event()
         self._ending = threading.Event()
         self.stalls: list[Stall] = []
@@ -72,7 +74,7 @@ class Watchdog(QObject):
     def _watch(self) -> None:
         while not self._ending.wait(0.02):
             self._answered.clear()
-            queued = _queued()
+            queued = self._queued()
             begun, busy = time.perf_counter(), self._cpu_clock()
             self._knocked.emit()
             if self._answered.wait(self._limit):
@@ -81,7 +83,7 @@ class Watchdog(QObject):
             self._answered.wait()
             if not self._ending.is_set():
                 seconds = time.perf_counter() - begun
-                self.stalls.append(Stall(seconds, self._cpu_clock() - busy, _longest_queued(queued), where))
+                self.stalls.append(Stall(seconds, self._cpu_clock() - busy, self._queued() - queued, where))
 
 
 def _cpu_clock(thread: int) -> Callable[[], float]:
@@ -92,18 +94,12 @@ def _cpu_clock(thread: int) -> Callable[[], float]:
     return lambda: time.clock_gettime(clock)
 
 
-def _queued() -> dict[str, float]:
-    """Seconds for which each thread of this process was ready and had no processor; nothing where the system does not
-    tell."""
-    waited = {}
-    for path in Path("/proc/self/task").glob("*/schedstat"):
-        with suppress(OSError, IndexError, ValueError):
-            waited[path.parent.name] = int(path.read_text().split()[1]) / 1e9
-    return waited
-
-
-def _longest_queued(since: dict[str, float]) -> float:
-    return max((waited - since.get(thread, 0.0) for thread, waited in _queued().items()), default=0.0)
+def queued_seconds(thread: int) -> float:
+    """For which a thread of this process (its number in the system) was ready and had no processor; 0 where the system
+    does not tell."""
+    with suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[1]) / 1e9
+    return 0.0
 
 
 def _stack(thread: int) -> str:

@@ -10,6 +10,7 @@ from types import MappingProxyType, TracebackType
 import numpy as np
 import numpy.typing as npt
 
+from engine.gguf import large_pages
 from engine.gguf.shard import MAGIC, Shard
 from engine.gguf.split import open_parts, tensors_of
 from engine.gguf.tensors import TensorInfo
@@ -76,6 +77,12 @@ class GgufFile:
         """(rows, elements per row); further dimensions count as rows."""
         info = self.tensors[name]
         return info.rows, info.cols
+
+    def will_compute(self) -> None:
+        """The tensors will be read over and over: asks for large pages, if the whole model stays in memory well."""
+        if large_pages.worth_asking(self.size):
+            for shard in self._shards:
+                shard.ask_large_pages()
 
     def close(self) -> None:
         """Ends the mappings; where views from raw() are still alive they end with the last of them."""

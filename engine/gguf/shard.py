@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from engine.gguf import large_pages
 from engine.gguf.cursor import Cursor, fail
 from engine.gguf.identify import looks_like
 from engine.gguf.tensors import SMALLEST_ENTRY, TensorInfo, place, read_entry
@@ -51,6 +52,9 @@ class Shard:
             mapping.close()
             raise
 
+    def ask_large_pages(self) -> None:
+        large_pages.ask(self._mapping)
+
     def close(self) -> None:
         """Ends the mapping; where views are still alive it ends with the last of them."""
         self.bytes = np.empty(0, np.uint8)
@@ -67,18 +71,10 @@ def _map(path: Path) -> mmap.mmap:
         with path.open("rb") as file:
             head = file.read(1024)
             _check_magic(head, os.fstat(file.fileno()).st_size, path)
-            return _in_huge_pages(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         fail(path, f"{path}: {reason}.", "Check that the file exists and may be read.")
-
-
-def _in_huge_pages(mapping: mmap.mmap) -> mmap.mmap:
-    """What is read into the file cache from here on lies in pages of 2 MB where the system has them for files."""
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel without them
-            mapping.madvise(mmap.MADV_HUGEPAGE)
-    return mapping
 
 
 def _check_magic(head: bytes, size: int, path: Path) -> None:

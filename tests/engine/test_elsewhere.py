@@ -86,7 +86,7 @@ def told(process: subprocess.Popen[str]) -> tuple[int, list[int]]:
 @pytest.fixture
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the disk is."""
-    monkeypatch.setattr("engine.elsewhere._PATIENCE_SECONDS", 50.0)
+    monkeypatch.setattr("engine.elsewhere._PATIENCE_SECONDS", 300.0)
 
 
 def asked_at_once(path: Path, folder: Path) -> None:
@@ -121,8 +121,8 @@ def test_killed_the_other_goes_on(model: Path, tmp_path: Path) -> None:  # noqa:
             assert not [event for event in driver.events if isinstance(event, PrefillProgress)], "it waits"
             os.kill(process.pid, signal.SIGKILL)
             killed = time.monotonic()
-            driver.wait(lambda event: isinstance(event, PrefillProgress), 25)
-            assert time.monotonic() - killed < 25, "its claims end with it; patience would last 50 s"
+            driver.wait(lambda event: isinstance(event, PrefillProgress), 120)
+            assert time.monotonic() - killed < 120, "its claims end with it; patience would last 300 s"
         done = driver.result("2")
     assert done.generated.ids == cold(model, asked(2))
 

@@ -26,7 +26,7 @@ import numpy, tokenizers
 def status(name):
     return int(re.search(name + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 
-before = status("VmRSS")
+before = status("VmRSS") + status("VmSwap")  # what was swapped out until now may come back
 with OfflineModel(Path(sys.argv[1]), EngineSettings(context=1024, threads=2)) as model:
     model.feed([i % 90 for i in range(512)])
     for token in range(8):

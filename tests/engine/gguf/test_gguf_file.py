@@ -114,12 +114,25 @@ def test_parts_of_a_matrix_and_of_a_vector(written: tuple[Path, dict[str, np.nda
 
 
 @pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="a kernel without huge pages")
-def test_the_mapping_asks_for_huge_pages(written: tuple[Path, dict[str, np.ndarray]]) -> None:
-    file = GgufFile.open(written[0])
-    regions = Path("/proc/self/smaps").read_text().split(str(written[0]))
-    flags = next(line for line in regions[1].splitlines() if line.startswith("VmFlags:"))
-    assert "hg" in flags.split()
-    file.close()
+@pytest.mark.parametrize(("available", "asked"), [(2.5, True), (1.5, False), (0.0, False)])
+def test_large_pages_are_asked_for_where_the_model_is_computed_with_and_stays_in_memory(
+    written: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    available: float, asked: bool,
+) -> None:  # fmt: skip
+    def large() -> bool:
+        regions = Path("/proc/self/smaps").read_text().split(str(written[0]))
+        flags = next(line for line in regions[1].splitlines() if line.startswith("VmFlags:"))
+        return "hg" in flags.split()
+
+    size = 1 << 20
+    with GgufFile.open(written[0]) as file:
+        monkeypatch.setattr(file, "size", size)
+        told = f"MemTotal: 9 kB\nMemAvailable:   {int(available * size) >> 10} kB\n" if available else "MemFree: 1 kB\n"
+        (tmp_path / "meminfo").write_text(told)
+        monkeypatch.setattr("engine.gguf.large_pages._MEMORY", tmp_path / "meminfo")
+        assert not large(), "its header is read, no more"
+        file.will_compute()
+        assert large() == asked
 
 
 def test_views_outlive_close(written: tuple[Path, dict[str, np.ndarray]]) -> None:
