@@ -18,6 +18,7 @@ from app.core.records import Message, PlacedPassages, Placement
 from app.core.segments import PromptFormat
 from engine.chat_reasoning import split_reasoning
 from engine.messages import Tokens
+from rag.question_language import question_language
 from rag.question_length import says_length
 from rag.types import Passage
 
@@ -182,7 +183,8 @@ def found_text(passages: Sequence[Passage], context: Context, marker: int) -> st
 def _add_question(chat: PromptFormat, ids: list[int], addition: Addition) -> None:
     ids += chat.text_ids(f"{addition.catalogue}\n\n") if addition.catalogue else ()
     ids += chat.text_ids(addition.question)
-    ids += chat.text_ids(segments.BRIEFLY) if addition.brief and chat.small else ()
+    briefly = segments.BRIEFLY.get(question_language(addition.question)) if addition.brief and chat.small else None
+    ids += chat.text_ids(briefly) if briefly else ()
     ids += chat.glue.assistant_open_ids()
 
 

@@ -23,7 +23,13 @@ HEADER = (
     "If the answer is not there, say so."
 )
 # Behind a question to a small model: by itself it talks on, and what it adds is in no passage.
-BRIEFLY = "\n\nAnswer in one or two sentences, in the words of the passages."
+# In the question's own language, or it answers in ours.
+BRIEFLY = {
+    "english": "\n\nAnswer in one or two sentences, in the words of the passages.",
+    "german": "\n\nAntworte in ein oder zwei Sätzen, mit den Worten der Textstellen.",
+    "french": "\n\nRéponds en une ou deux phrases, avec les mots des passages.",
+    "spanish": "\n\nResponde en una o dos frases, con las palabras de los pasajes.",
+}
 HEADER_PLAIN = "You are a helpful assistant. Answer briefly and truthfully."
 
 

@@ -55,9 +55,26 @@ def test_only_a_small_model_is_told_with_the_question_how_to_answer(chat) -> Non
         for form in (small, chat.format)
         for one in (asking, replace(asking, brief=False))
     ]
-    assert f"How much?{segments.BRIEFLY}<|im_end|>" in told[0]
-    assert [text.count(segments.BRIEFLY) for text in told] == [1, 0, 0, 0]
+    briefly = segments.BRIEFLY["english"]
+    assert f"How much?{briefly}<|im_end|>" in told[0]
+    assert [text.count(briefly) for text in told] == [1, 0, 0, 0]
     assert small.dated(Date(2031, 2, 3)).small
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Wie hoch ist die Kaution?", segments.BRIEFLY["german"]),
+        ("Quel est le montant ?", segments.BRIEFLY["french"]),
+        ("¿Cuál es el depósito?", segments.BRIEFLY["spanish"]),
+        ("Qual è il deposito?", ""),
+        ("Jaka jest kaucja?", ""),
+    ],
+)
+def test_it_is_told_so_in_the_language_of_the_question_or_not_at_all(chat, question: str, told: str) -> None:
+    small = PromptFormat(chat.format.glue, chat.format._encoder, small=True)
+    text = chat.decode(compose(small, Addition(question, passages=(TANK,), brief=True), Context()).tokens.ids)
+    assert f"{question}{told}<|im_end|>" in text
 
 
 def test_what_the_file_says_of_itself_stands_before_the_question(chat) -> None:
