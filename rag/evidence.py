@@ -174,10 +174,12 @@ class Evidences:
             if len(shared) == 1 and len(theirs) < SHARED_WORDS and not figures:
                 continue  # a heading, or a footnote's mark: "Note [4]:"
             few = len(shared - ABOUT_ANSWERING) < least_shared
-            if few or part < least or not figures <= source.numbers(span):
+            if few or part < least:
                 continue
-            told = source.text[slice(*span)]
-            if other_unit(claim, told, stem) or opposed(claim, told, shared):
+            told, there = source.text[slice(*span)], source.numbers(span)
+            if not figures <= there:
+                refused += [span] if there and figures.isdisjoint(there) else []  # says another number of the same
+            elif other_unit(claim, told, stem) or opposed(claim, told, shared):
                 refused.append(span)
             else:
                 yield Evidence(number, "matched", span, (0, len(claim.rstrip())), part * factor)

@@ -1,5 +1,7 @@
 """Taking documents in: what becomes of every PDF of a folder, and the speeds that are promised.
 
+Over 300 lines: every speed takes the same corpus, library and engine.
+
     python tests/bench/intake.py every FOLDER [PATTERN]
     python tests/bench/intake.py speeds FOLDER --model MODEL.gguf --embedder FOLDER [--only NAME ...] [--home FOLDER]
 

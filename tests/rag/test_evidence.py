@@ -89,6 +89,13 @@ def test_what_contradicts_a_sentence_does_not_agree_with_it(claim: str, agrees: 
     assert (Evidences({1: WIDTHS}).agreeing(claim, [1]) is not None) == agrees
 
 
+@pytest.mark.parametrize(("days", "agrees"), [("30", True), ("90", False), ("30 or 90", True)])
+def test_a_number_of_the_sentence_beside_does_not_bear_out_another(days: str, agrees: bool) -> None:
+    beside = f"{TRASH}. What was thrown away from the library is there for 90 days."
+    found = Evidences({1: beside}).agreeing(f"A deleted conversation in the trash is kept {days} days.", [1])
+    assert (found is not None) == agrees
+
+
 def test_a_quotation_is_exact_only_as_a_whole() -> None:
     evidences = Evidences({1: "Other words.", 2: SOURCE})
 

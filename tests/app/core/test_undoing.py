@@ -1,4 +1,7 @@
-"""Undo and redo of changes to a history, without a model: each acts on the change it names, or says why not."""
+"""Undo and redo of changes to a history, without a model: each acts on the change it names, or says why not.
+
+Over 300 lines: every change goes from the same history.
+"""
 
 from __future__ import annotations
 
