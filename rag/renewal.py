@@ -30,11 +30,14 @@ def renew(shelf: Shelf, job: Job, document_id: DocumentId) -> Renewed:
 
 
 def _reread(shelf: Shelf, job: Job, document_id: DocumentId) -> Renewed:
+    renewed = Renewed()
     try:
-        if any(reread.reread(shelf, job, old) for old in reread.outdated(shelf, document_id)):
-            return Renewed(words=1, read_anew=(document_id,))
+        for old in reread.outdated(shelf, document_id):
+            changed = reread.reread(shelf, job, old)
+            failed = reread.not_anew(shelf, old)
+            renewed += Renewed(int(changed), (document_id,) if changed else (), (failed,) if failed else ())
     except DocumentError as error:
         if error.kind in ("no_space", "library"):
             raise
         return Renewed(failed=(error,))
-    return Renewed()
+    return renewed

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice, takewhile
+from typing import cast
 
 from rag.chunk import Chunk
 from rag.errors import DocumentError
@@ -19,9 +21,12 @@ from rag.ingest import Job, Shelf, as_recognised, cut, file_note, watched
 from rag.languages import Stemmer
 from rag.pdf.client import ExtractedPage, Extraction
 from rag.pdf.text import CharMap
-from rag.types import Document, DocumentId
+from rag.sizes import plural
+from rag.types import Document, DocumentId, PageKind
 
 READ_BEFORE = "An older version read it; it is read anew in the background ('pagekeep index again' does it at once)."
+NOT_ANEW = "It could not be read anew; its text stays as an older version read it."
+SHOWN_LABELS = 8
 PAGES_A_STEP = 128  # looked through, then kept: what a killed process does again
 
 
@@ -81,7 +86,7 @@ def _look_through(shelf: Shelf, job: Job, document: Document) -> bool:
         tried = takewhile(lambda page: not page.left_out, extraction.pages(range(done, document.pages)))
         pages = watched(tried, job, document, done)
         while batch := list(islice(pages, PAGES_A_STEP)):
-            read = [as_recognised(page) if page.page_index in known else page for page in batch if not page.failed]
+            read = [as_recognised(page) if page.page_index in known and not page.failed else page for page in batch]
             if not _keep(shelf, document.id, read, done, len(batch)):
                 return False
             done += len(batch)
@@ -109,7 +114,10 @@ def _begin(shelf: Shelf, document: Document, extraction: Extraction) -> int:
 def _keep(shelf: Shelf, document_id: DocumentId, read: Sequence[ExtractedPage], first: int, count: int) -> bool:
     """False where the document's reread was ended meanwhile."""
     stored = {row[0]: row[1:] for row in _stored(shelf, document_id, first, first + count)}
-    other = [page for page in read if page.page_index in stored and _changed(page, *stored[page.page_index])]
+    pages = [
+        _as_it_is(page, *stored[page.page_index]) if page.failed else page for page in read if page.page_index in stored
+    ]
+    other = [page for page in pages if _changed(page, *stored[page.page_index])]
     with shelf.db.transaction():
         if rereads.looked_through(shelf.db, document_id) != first:
             return False
@@ -129,6 +137,27 @@ def _stored(shelf: Shelf, document_id: DocumentId, first: int, end: int) -> Iter
 def _text(shelf: Shelf, document_id: DocumentId, page_index: int) -> tuple[str, bytes]:
     ((_, text, positions, _, _),) = _stored(shelf, document_id, page_index, page_index + 1)
     return text, positions
+
+
+def _as_it_is(failed: ExtractedPage, text: str, positions: bytes, kind: str, reason: str) -> ExtractedPage:
+    """The stored page, with why it was not read anew; what was said of it before stays in front."""
+    told = reason if reason.endswith(NOT_ANEW) else f"{reason} {failed.reason} {NOT_ANEW}".strip()
+    return replace(failed, text=text, positions=CharMap.unpack(positions), kind=cast(PageKind, kind), reason=told)
+
+
+def not_anew(shelf: Shelf, document: Document) -> DocumentError | None:
+    """What to tell of pages that crashed or stalled the reader when the document was read anew; None without any."""
+    found = shelf.db.tuples(
+        "SELECT label FROM pages JOIN labels USING (document_id, page_index)"
+        " WHERE document_id = ? AND substr(reason, -length(?)) = ? ORDER BY page_index",
+        (document.id, NOT_ANEW, NOT_ANEW),
+    )
+    if not found:
+        return None
+    labels = ", ".join(label for (label,) in found[:SHOWN_LABELS]) + (", …" if len(found) > SHOWN_LABELS else "")
+    what = f"{plural(len(found), 'page')} of {document.name} could not be read anew."
+    why = f"The PDF reader crashed or took too long ({'page' if len(found) == 1 else 'pages'} {labels})."
+    return DocumentError(what, why, "'pagekeep index again' with its name tries once more.", "slow")
 
 
 def _changed(page: ExtractedPage, text: str, positions: bytes, kind: str, reason: str) -> bool:

@@ -268,8 +268,30 @@ def test_pages_for_which_no_time_is_left_are_read_the_next_time(
     assert error.kind == "slow"
     assert "2 of 4 pages were looked through" in error.why
     assert (texts(library, document), [one.id for one in library.outdated()]) == (before, [document])
-    assert library.index_words() == Renewed(1, (document,))
+    renewed = library.index_words()
+    assert (renewed.words, renewed.read_anew, len(renewed.failed)) == (1, (document,), 1)
     after = texts(library, document)
     assert [old == new for old, new in zip(before, after, strict=True)] == [False, True, False, True]
     assert library.outdated() == []
+    library.close()
+
+
+def test_a_single_page_that_cannot_be_read_anew_is_told_and_keeps_its_text(
+    older: tuple[Library, DocumentId], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, document = older
+    before = texts(library, document)
+    hanging = partial(Extraction, command=misbehaving(tmp_path, hang=(1,)))
+    with monkeypatch.context() as patched:
+        patched.setattr(reread, "Extraction", lambda *a, **k: hanging(*a, **{**k, "limits": Limits(page_seconds=2.0)}))
+        (error,) = library.index_words().failed
+    assert (error.kind, error.what) == ("slow", "1 page of hebrew.pdf could not be read anew.")
+    assert "(page 2)" in error.why
+    assert [old == new for old, new in zip(before, texts(library, document), strict=True)] == [False, True, False, True]
+    told = library.report(document).pages[1]
+    assert told.kind == "text"
+    assert told.reason.endswith(reread.NOT_ANEW)
+    library.read_again([document])
+    assert library.index_words() == Renewed(1, (document,))
+    assert library.report(document).pages[1].reason == ""
     library.close()
