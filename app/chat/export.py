@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app.chat.sources import distinct
 from app.chat.words import VERIFIED_WORDS, source_words, state_words
+from app.core.borne_out import PAGES_SAY
 from app.core.paths import write_atomically
 from app.core.records import Conversation, Message
 from app.core.shown_numbers import renumbered, shown_numbers
@@ -53,7 +54,12 @@ def _notes(message: Message) -> list[str]:
         f"({VERIFIED_WORDS[citation.verified]}){_quote(citation.quote)}"
         for citation in distinct(message.citations, numbers)
     ]
-    return [*notes, "\n".join(sources)] if sources else notes
+    notes += ["\n".join(sources)] if sources else []
+    quoted = [
+        f"- {source_words(citation, 0)}{_quote(citation.quote)}"
+        for citation in (message.report.pages_say if message.report else ())
+    ]
+    return [*notes, f"*{PAGES_SAY}*", "\n".join(quoted)] if quoted else notes
 
 
 def _quote(quote: str) -> str:

@@ -135,8 +135,8 @@ def source_words(citation: StoredCitation, number: int) -> str:
 
 
 def source_parts(citation: StoredCitation, number: int) -> tuple[str, str]:
-    """The document, which may be cut where there is no room, and the page, which may not."""
+    """The document, which may be cut where there is no room, and the page, which may not. `number` 0: none is shown."""
     if not citation.ranges:
         known = f"{citation.document} does not say this" if citation.document else "no such passage in the documents"
         return f"[{number}]  {known}", ""
-    return f"[{number}]  {citation.document}", page_words(citation)
+    return f"[{number}]  {citation.document}" if number else citation.document, page_words(citation)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.chat import message_numbered
-from app.cli.citations import citation_lines
+from app.cli.citations import citation_lines, pages_say_lines
 from app.cli.console import Console
 from app.cli.opening import check_model_choices, choose_scope, opened
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
@@ -201,6 +201,8 @@ def report(session: Session, message: Message, conversation: Conversation, looku
         console.text(line)
     if unsupported := not_borne_out(message):
         console.text(f"  {unsupported}")
+    for line in pages_say_lines(message.report):
+        console.text(line)
     if message.report is None:
         return
     if message.report.coverage:
@@ -236,6 +238,7 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "reasoning": message.reasoning,
         "citations": [citation_json(citation, numbers) for citation in message.citations],
         "not_borne_out": bool(not_borne_out(message)),
+        "pages_say": [citation_json(c, {c.marker: c.marker}) for c in turn.pages_say] if turn else [],
         "tokens": tokens_json(turn.tokens) if turn else None,
         "timings_ms": asdict(turn.timings_ms) if turn else None,
         "mode": turn.mode if turn else None,

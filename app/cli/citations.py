@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.core.records import StoredCitation
+from app.core.borne_out import PAGES_SAY
+from app.core.records import StoredCitation, TurnReport
 from app.core.shown_numbers import printed_numbers
 
 MARKS = {"exact": "✓", "altered": "≈", "matched": "→", "not_found": "✗"}
@@ -31,6 +32,12 @@ def citation_lines(text: str, citations: Sequence[StoredCitation]) -> Iterator[s
     ]
     if used:
         yield f"    ({', '.join(used)})"
+
+
+def pages_say_lines(report: TurnReport | None) -> list[str]:
+    """What Pagekeep quotes because nothing bears the answer out: `FILE, page 34: “quote”`, a line each."""
+    quoted = [f"  {_place(citation)}" for citation in report.pages_say] if report else []
+    return [f"  {PAGES_SAY}", *quoted] if quoted else []
 
 
 def _place(citation: StoredCitation) -> str:

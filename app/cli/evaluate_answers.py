@@ -4,10 +4,10 @@ what stands under the answers is checked."""
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.cli.console import Console
 from app.core.citation_check import Answered, CitationFigures, figures
@@ -46,18 +46,23 @@ def evaluate_answers(options: Namespace, console: Console, session: Session) -> 
     console.clear()
     found = figures(answers, _path_of(session))
     lines = [
-        {"question": a.question, "answer": a.answer, "citations": [asdict(c) for c in a.citations]} for a in answers
+        {"question": a.question, "answer": a.answer, "citations": _plain(a.citations), "pages_say": _plain(a.pages_say)}
+        for a in answers
     ]
     console.result({**asdict(found), "failed": failed, "lines": lines})
     for line in (*figure_lines(found), *(f"no answer: {one}" for one in failed)):
         console.text(line)
 
 
+def _plain(citations: Iterable[StoredCitation]) -> list[dict[str, Any]]:
+    return [asdict(citation) for citation in citations]
+
+
 def figure_lines(found: CitationFigures) -> list[str]:
     checked = f"{found.exact:,} exact, {found.altered:,} altered, {found.matched:,} matched by Pagekeep"
     return [
         f"{plural(found.answers, 'answer')}, {found.borne_out:,} with a checked citation, "
-        f"{found.uncited:,} with none at all",
+        f"{found.uncited:,} with none at all; below {found.quoted:,} others the pages are quoted",
         f"citations: {checked}, {found.missing:,} missing",
         f"{len(found.wrong):,} of them not as they are shown" + (":" if found.wrong else ""),
         *(f"  {fault}" for fault in found.wrong),
@@ -73,7 +78,8 @@ def _asked(session: Session, document: int, question: Question) -> Answered:
     finally:
         workspace.chats.trash(conversation)
         workspace.chats.purge(conversation)
-    return Answered(question.question, message.text, message.citations)
+    quoted = message.report.pages_say if message.report else ()
+    return Answered(question.question, message.text, message.citations, quoted)
 
 
 def _ended(session: Session, turn: str) -> Message:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.core.records import Message
 
 NOT_BORNE_OUT = "No passage of the documents bears this answer out."
+PAGES_SAY = "The pages themselves, nearest to the question (quoted by Pagekeep):"
 
 
 def not_borne_out(answer: Message) -> str:

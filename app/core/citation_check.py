@@ -10,7 +10,7 @@ import ctypes
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ class CitationFigures:
     Attributes:
         exact, altered, matched, missing: citations by verdict; missing: what they name is not there or does not say so.
         borne_out: answers with at least one citation that is not missing; `uncited`: those without any citation.
+        quoted: of the others those under which the application quotes the pages themselves.
         wrong: what the check says against citations, a line each.
     """
 
@@ -40,13 +41,21 @@ class CitationFigures:
     matched: int
     missing: int
     wrong: tuple[str, ...]
+    quoted: int = 0
 
 
 @dataclass(frozen=True)
 class Answered:
+    """`pages_say`: what the application quotes below an answer that nothing bears out."""
+
     question: str
     answer: str
     citations: tuple[StoredCitation, ...]
+    pages_say: tuple[StoredCitation, ...] = ()
+
+    @property
+    def borne_out(self) -> bool:
+        return any(citation.verified != "not_found" for citation in self.citations)
 
 
 class PdfPages:
@@ -110,13 +119,14 @@ def figures(answers: Sequence[Answered], path_of: Callable[[StoredCitation], Pat
     verdicts = [citation.verified for answered in answers for citation in answered.citations]
     return CitationFigures(
         answers=len(answers),
-        borne_out=sum(any(c.verified != "not_found" for c in a.citations) for a in answers),
+        borne_out=sum(a.borne_out for a in answers),
         uncited=sum(not a.citations for a in answers),
         exact=verdicts.count("exact"),
         altered=verdicts.count("altered"),
         matched=verdicts.count("matched"),
         missing=verdicts.count("not_found"),
         wrong=wrong,
+        quoted=sum(bool(a.pages_say) and not a.borne_out for a in answers),
     )
 
 
@@ -126,7 +136,8 @@ def plain(text: str) -> str:
 
 
 def _faults(answered: Answered, path_of: Callable[[StoredCitation], Path], pages: PdfPages) -> Iterable[str]:
-    for citation in answered.citations:
+    stated = (replace(quoted, verified="matched") for quoted in answered.pages_say)  # of no words of the answer
+    for citation in (*answered.citations, *stated):
         if citation.ranges:
             yield from check(answered.answer, citation, path_of(citation), pages)
         elif citation.quote:

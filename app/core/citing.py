@@ -26,6 +26,7 @@ from rag.coverage import Coverage, not_found_note, page_ranges, says_not_found
 from rag.metadata import file_says
 from rag.question_document import asks_about_document
 from rag.question_kinds import wants_whole
+from rag.quotes import nearest_sentences
 from rag.sentences import sentences
 from rag.sizes import plural
 from rag.types import Citation, Document, DocumentId, Passage
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rag import Library
 
 log = logging.getLogger(__name__)
+MOST_QUOTED = 2
 
 
 def passages_by_marker(messages: Sequence[Message], texts: DocumentTexts) -> dict[int, Passage]:
@@ -73,6 +75,25 @@ def cite_answer(
     except Exception as error:
         log.exception("citations failed: %s", as_user_error(error).what)
         return ()
+
+
+def pages_say(question: str, numbered: dict[int, Passage], library: Library) -> tuple[StoredCitation, ...]:
+    """The sentences that are most about the question, word for word; () where none is enough. A fault is logged."""
+    try:
+        near = nearest_sentences(question, numbered, MOST_QUOTED)
+        return tuple(_quoted(number, numbered[number], span, library) for number, span in near)
+    except Exception as error:
+        log.exception("the pages were not quoted: %s", as_user_error(error).what)
+        return ()
+
+
+def _quoted(number: int, passage: Passage, span: tuple[int, int], library: Library) -> StoredCitation:
+    """Of no part of the answer."""
+    start, end = span
+    ranges = library.ranges(passage, start, end - start)
+    labels = tuple(library.page_label(passage.document_id, part.page_index) for part in ranges)
+    name, quote = library.document(passage.document_id).name, " ".join(passage.text[start:end].split())
+    return _stored(Citation(number, passage.document_id, name, ranges, labels, quote, "exact", 0, 0))
 
 
 def proven(text: str, numbered: dict[int, Passage], library: Library) -> str:

@@ -160,7 +160,8 @@ class TurnReport:
     readable pages that the model never had before it; `read`: those it had, where `coverage` says something.
     `difference`: where reuse ended early; `approximate`: the state holds tokens that were moved after a removal.
     `gaps`: [start, stop) of the prompt, where what was computed lies; (): behind all that was reused. `operations`:
-    what was done to the history since the turn before.
+    what was done to the history since the turn before. `pages_say`: where nothing bears the answer out, sentences of
+    its pages that the application quotes because they are about the question; no part of the answer.
     """
 
     tokens: TokenReport
@@ -179,6 +180,7 @@ class TurnReport:
     approximate: bool = False
     gaps: tuple[tuple[int, int], ...] = ()
     operations: tuple[Operation, ...] = ()
+    pages_say: tuple[StoredCitation, ...] = ()
 
     def recomputed(self) -> tuple[ComputedSpan, ...]:
         """What was read again although an earlier turn had read it."""
@@ -199,6 +201,7 @@ class TurnReport:
             "difference": Difference(**data["difference"]) if data.get("difference") else None,
             "gaps": tuple((start, stop) for start, stop in data.get("gaps", ())),
             "operations": tuple(Operation(**one) for one in data.get("operations", ())),
+            "pages_say": tuple(StoredCitation.from_json(one) for one in data.get("pages_say", ())),
         }
         return TurnReport(**{**data, **parts})
 

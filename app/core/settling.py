@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.core.answers import AnswerStream
-from app.core.citing import cite_answer, coverage, passages_by_marker, report_of, with_coverage
+from app.core.citing import cite_answer, coverage, pages_say, passages_by_marker, report_of, with_coverage
 from app.core.explain import after_cut, explained, last_computed
 from app.core.records import Message, TurnReport
 from app.core.turn_parts import Request, TurnServices
@@ -15,7 +15,7 @@ from engine.messages import TurnFinished
 from rag.metadata import data_words
 
 if TYPE_CHECKING:
-    from rag import Document, DocumentId
+    from rag import Document, DocumentId, Passage
 
 
 def settled(
@@ -33,6 +33,9 @@ def settled(
     report = with_coverage(
         report, request.messages[-1], answer, *_searched(services, request), services.planner.scopes.labels
     )
+    if answer.text.strip() and not any(citation.ranges for citation in citations):
+        question = request.messages[-1]
+        report = replace(report, pages_say=pages_say(question.text, _shown(question, numbered), services.library()))
     found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
     report = replace(report, difference=found, approximate=bool(finished.approximate))
     if services.store().cuts.made_after(answer.conversation, last_computed(request.messages) or answer.created):
@@ -46,6 +49,12 @@ def settled(
         before = store.operations.take(answer.conversation)
         report = replace(report, operations=(*before, *request.operations))
         return store.finish_answer(answer, citations, report)
+
+
+def _shown(question: Message, numbered: dict[int, Passage]) -> dict[int, Passage]:
+    """The passages that were found for this question; all where nothing was looked up."""
+    found = {passage.marker for passage in question.lookup.passages} if question.lookup else set()
+    return {number: passage for number, passage in numbered.items() if number in found} or numbered
 
 
 def _asked(services: TurnServices, request: Request) -> tuple[str, list[str]]:

@@ -82,7 +82,9 @@ class Run:
         """The question with its answer (None where there came an error) and citations."""
         message = self.ask(document, question["question"])
         citations = [asdict(citation) for citation in message.citations] if message else []
-        return {**question, "answer": message.text if message else None, "citations": citations}
+        quoted = message.report.pages_say if message and message.report else ()
+        answer = message.text if message else None
+        return {**question, "answer": answer, "citations": citations, "pages_say": list(map(asdict, quoted))}
 
 
 def answered(options: argparse.Namespace, corpus: Path) -> list[dict[str, Any]]:
@@ -141,8 +143,11 @@ def read_answers(path: Path) -> list[dict[str, Any]]:
 
 
 def _answer(line: dict[str, Any]) -> Answered:
-    citations = tuple(StoredCitation.from_json(citation) for citation in line["citations"])
-    return Answered(line["question"], line["answer"], citations)
+    cited, quoted = (
+        tuple(StoredCitation.from_json(citation) for citation in line.get(key, ()))
+        for key in ("citations", "pages_say")
+    )
+    return Answered(line["question"], line["answer"], cited, quoted)
 
 
 def main() -> None:

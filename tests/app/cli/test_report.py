@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from app.cli.ask import answer_json, report
-from app.cli.citations import citation_lines
+from app.cli.citations import citation_lines, pages_say_lines
 from app.cli.console import Console
 from app.cli.session import open_session
-from app.core.borne_out import NOT_BORNE_OUT
+from app.core.borne_out import NOT_BORNE_OUT, PAGES_SAY
 from app.core.paths import Paths
 from app.core.records import Conversation, Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
 from app.core.settings import Settings
@@ -44,4 +44,15 @@ def test_an_answer_that_no_passage_bears_out_says_so(
     with open_session(Console(as_json=False, out=out, err=io.StringIO()), Settings()) as session:
         report(session, message, TALK)
     assert (NOT_BORNE_OUT in out.getvalue()) is not cited
+    assert PAGES_SAY not in out.getvalue()
     assert answer_json(message, TALK)["not_borne_out"] is not cited
+
+
+def test_pages_that_speak_for_themselves_are_told_as_that() -> None:
+    rests = replace(RESTS, pages_say=(CITED,))
+    heading, line = pages_say_lines(rests)
+    assert heading == f"  {PAGES_SAY}"
+    assert line == f"  {CITED.document}, page {CITED.page_labels[0]}: “{CITED.quote}”"
+    (quoted,) = answer_json(replace(ANSWER, report=rests), TALK)["pages_say"]
+    assert (quoted["quote"], quoted["ranges"][0]["page_index"]) == (CITED.quote, CITED.ranges[0].page_index)
+    assert TurnReport.from_json(rests.to_json()) == rests

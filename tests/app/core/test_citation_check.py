@@ -56,3 +56,11 @@ def test_figures(cited: StoredCitation) -> None:
     assert (found.exact, found.altered, found.matched, found.missing) == (2, 0, 1, 1)
     (wrong,) = found.wrong
     assert wrong.startswith("Four?: label")
+
+
+def test_what_the_application_quotes_is_counted_apart_and_checked(cited: StoredCitation) -> None:
+    quoted = replace(cited, answer_count=0)
+    found = figures([Answered("One?", "No.", (), (quoted,)), Answered("Two?", cited.quote, (cited,), ())], path_of)
+    assert (found.borne_out, found.quoted, found.exact, found.wrong) == (1, 1, 1, ())
+    (wrong,) = figures([Answered("One?", "No.", (), (replace(quoted, quote="Other words"),))], path_of).wrong
+    assert "is not what is marked" in wrong

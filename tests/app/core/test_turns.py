@@ -4,6 +4,7 @@ Over 300 lines: the scripted engine and every way a turn can end, side by side.
 """
 
 import queue
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from app.core.citation_check import Answered, figures
 from app.core.conversations import ConversationStore
 from app.core.engine_events import EngineEvents
 from app.core.errors import NothingReadable, UserError
@@ -605,6 +607,24 @@ def test_an_answer_that_found_nothing_tells_how_much_was_read(desk: Desk) -> Non
     assert set(listed.pages) == read
     assert listed.document == document.name
     assert desk.store.messages(c.id)[-1].report.read == (listed,), "it is stored"
+
+
+def test_the_pages_are_quoted_where_they_do_not_bear_the_answer_out(desk: Desk) -> None:
+    document = desk.library.add(sample_pdf())
+    c = desk.store.create(documents=[int(document.id)], mode="passages")
+    question = "How long is a deleted conversation kept in the trash?"
+    desk.engine.answer = [*desk.text_ids("Purple elephants sing."), desk.end]
+    desk.turns.ask(c.id, question)
+    first, *_ = quoted = desk.end_of_turn().message.report.pages_say
+    assert desk.store.messages(c.id)[-1].report.pages_say == quoted, "they are stored"
+    assert {"deleted", "conversation", "trash"} <= set(re.findall(r"\w+", first.quote.lower()))
+    assert (first.verified, first.answer_count) == ("exact", 0)
+    assert figures([Answered(question, "", (), quoted)], lambda _: document.path).wrong == ()
+    desk.engine.answer = [*desk.text_ids(first.quote), desk.end]
+    desk.turns.ask(c.id, question)
+    answer = desk.end_of_turn().message
+    assert answer.citations
+    assert answer.report.pages_say == (), "the answer says it"
 
 
 def test_a_scope_in_which_nothing_is_found_gives_its_beginning(desk: Desk) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from app.chat.export import as_markdown, file_name, write_markdown
+from app.core.borne_out import PAGES_SAY
 from app.core.lookups import StoredRange
-from app.core.records import Conversation, Message, MessageId, StoredCitation
+from app.core.records import Conversation, Message, MessageId, PhaseTimes, StoredCitation, TokenReport, TurnReport
 from engine.messages import ConversationId, Tokens
 
 HERE = Conversation(ConversationId("c"), "Trash: how long?", 0.0, 0.0)
@@ -32,6 +34,12 @@ Thirty days [1].
 
 def test_markdown_names_every_source_once() -> None:
     assert as_markdown(HERE, MESSAGES) == EXPECTED
+
+
+def test_pages_that_pagekeep_quotes_stand_below_the_answer_as_that() -> None:
+    report = TurnReport(TokenReport(), PhaseTimes(), "passages", pages_say=(CITED,))
+    text = as_markdown(HERE, [replace(MESSAGES[1], citations=(), state="complete", report=report)])
+    assert text.endswith(f"\n*{PAGES_SAY}*\n\n- book.pdf, p. iv (file page 4): “thirty days”\n")
 
 
 def test_file_is_written_whole_under_a_safe_name(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from app.chat.message_view import AnswerView
 from app.chat.rich_text import RichText
 from app.chat.sources import SourceRow, Sources, distinct
 from app.chat.transcript import Transcript
-from app.core.borne_out import NOT_BORNE_OUT
+from app.core.borne_out import NOT_BORNE_OUT, PAGES_SAY
 from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import (
@@ -193,6 +193,17 @@ def test_an_answer_that_no_passage_bears_out_says_so(transcript: Transcript) -> 
     assert NOT_BORNE_OUT not in shown(replace(bare, report=REPORT)), "there was no document"
     assert NOT_BORNE_OUT not in shown(replace(bare, report=replace(report, coverage="It rests on 2 of 9 pages.")))
     assert NOT_BORNE_OUT not in shown(replace(bare, state="cancelled"))
+
+
+def test_pages_that_are_quoted_below_an_answer_can_be_opened(transcript: Transcript, qtbot: QtBot) -> None:
+    quoted = replace(CITED, verified="exact", answer_start=0, answer_count=0)
+    answer = message(2, "assistant", "So it is.", report=replace(REPORT, pages_say=(quoted,)))
+    transcript.show_messages([message(1, "user", "Q"), answer])
+    assert PAGES_SAY in [text.text() for text in transcript.answers[0].findChildren(QLabel)]
+    *_, row = transcript.answers[0].findChildren(SourceRow)
+    with qtbot.waitSignal(transcript.answers[0].opened) as opened:
+        row.click()
+    assert opened.args == [quoted]
 
 
 def test_stopped_answer_says_so_and_offers_to_go_on(transcript: Transcript, qtbot: QtBot) -> None:
