@@ -220,9 +220,10 @@ class DocumentReader:
     def _finish(self, job: Job) -> None:
         self._let_go(job)
         handed = self._handed_over()
-        if self._cache.disk and handed and handed.wait():
+        known = handed is None or handed.wait()
+        if self._cache.disk and handed and known:
             job.not_saved = "" if handed.written else self._cache.disk.refused()
-        self._tell(job, job.total)
+        self._tell(job, job.total if known else max(0, job.kept))  # not known: a turn came, the files hold it soon
         self._jobs.remove(job)
         request = job.request
         self._emit(

@@ -94,6 +94,10 @@ class BenchEngine:
         assert isinstance(done, TurnFinished)
         return Answered(at - sent, first - sent, restored, done)
 
+    def has_ended(self, turn: TurnId) -> bool:
+        """As far as its events came before one that was waited for."""
+        return turn in self._ended
+
     def cancel(self, turn: TurnId) -> None:
         """Ends the turn, if it has not ended by itself."""
         self.client.send(Cancel(turn))

@@ -11,7 +11,6 @@ import json
 import statistics
 import sys
 import tempfile
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from engine.bench_driver import Answered, BenchEngine
 from engine.bench_files import cached_share, drop_file_cache, second_store, segments, sequential_mb_s
 from engine.bench_process import run_module
+from engine.bench_ram import Visits
 from engine.errors import EngineError
 from engine.gguf import GgufFile
 from engine.kv.layout import PageLayout
@@ -32,9 +32,9 @@ from engine.store.tools import StoreTools
 ANSWER = 16  # tokens of every answer
 CHATS = 10
 DOCUMENT_TOKENS = 6000
-_ROUNDS = 5
 _COLD = "cold 1", "cold 2", "cold 3"  # stores, each for a process
 _TURNS = 4
+_OTHERS = 5 * 4096  # tokens of conversations beside, some of which are still there
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class SwitchFigures:
         tokens: of the conversation before the question; model, threads: as used; kv_bytes: its KV.
         prefill_ms: computing all of it once.
         ram_switch_ms: from the question to the state being ready, nothing else running (median);
-            ram_switch_busy_ms: while another conversation computes its prompt (the longest of several).
+            ram_switch_busy_ms: while another conversation computes its prompt (the longest of 32, at moments all over
+            its steps), ram_switch_busy_median_ms.
         disk_restore_ms: until its state can be computed with in a new process, files cached by the system;
             disk_checked_ms: until all of it was verified (beside the first step, whose result waits for that);
             disk_first_token_ms: from the question to the first token there; question_prefill_ms: the part
@@ -66,6 +67,7 @@ class SwitchFigures:
     prefill_ms: float
     ram_switch_ms: float
     ram_switch_busy_ms: float
+    ram_switch_busy_median_ms: float
     disk_restore_ms: float
     disk_checked_ms: float
     disk_first_token_ms: float
@@ -107,7 +109,7 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
             first, history = first_turn(engine, plan)
             copies = [second_store(scratch / "store", scratch / name) for name in ("warm", *_COLD)]
             here = engine.ask("main", history + plan.text(question, 1), ANSWER)
-            switches = _switches(engine, plan, history)
+            switches = _switches(engine, plan, history, first.finished.timings.prefill)
             written = _written_ratio(engine, plan, scratch / "store", history)
             loaded = engine.loaded
         del engine
@@ -135,7 +137,8 @@ def measure(path: Path, settings: EngineSettings, tokens: int, question: int, fo
 
 
 def _in_memory(idle: list[float], busy: list[float]) -> dict[str, float]:
-    return {"ram_switch_ms": statistics.median(idle), "ram_switch_busy_ms": max(busy)}
+    names = "ram_switch_ms", "ram_switch_busy_ms", "ram_switch_busy_median_ms"
+    return dict(zip(names, (statistics.median(idle), max(busy), statistics.median(busy)), strict=True))
 
 
 def _from_disk(found: dict[str, Any], prefill_ms: float) -> dict[str, float]:
@@ -168,7 +171,7 @@ def _memory(path: Path, settings: EngineSettings, tokens: int) -> int:
         layout = PageLayout.for_spec(spec_from_gguf(gguf), settings.kv_type_k, settings.kv_type_v)
     finally:
         gguf.close()
-    most = max(3 * tokens + _ROUNDS * 4096, DOCUMENT_TOKENS + 4096)
+    most = max(3 * tokens + _OTHERS, DOCUMENT_TOKENS + 4096)
     return most * layout.bytes_per_token + (256 << 20)
 
 
@@ -194,20 +197,12 @@ def first_turn(engine: BenchEngine, plan: Plan) -> tuple[Answered, Tokens]:
     return first, text + first.finished.generated
 
 
-def _switches(engine: BenchEngine, plan: Plan, history: Tokens) -> tuple[list[float], list[float]]:
+def _switches(engine: BenchEngine, plan: Plan, history: Tokens, prefill_ms: float) -> tuple[list[float], list[float]]:
     """Milliseconds until a conversation in memory is ready: idle, and beside another one's prefill."""
-    idle, busy = [], []
-    for number in range(_ROUNDS):
-        engine.ask("other", plan.text(40, 20 + number), 1)
-        time.sleep(0.3)
-        idle.append(engine.ask("main", history + plan.text(plan.question, 30 + number), 1, len(history)).restored_ms)
+    visits = Visits(engine, history, plan.question, plan.text)
+    idle, other = visits.idle(), max(2048, plan.tokens // 2)
     engine.focus("main", history)
-    for number in range(_ROUNDS):
-        turn, _ = engine.send("other", plan.text(max(2048, plan.tokens // 2), 50 + number), 1)
-        engine.wait_progress(turn)
-        busy.append(engine.ask("main", history + plan.text(plan.question, 40 + number), 1, len(history)).restored_ms)
-        engine.cancel(turn)
-    return idle, busy
+    return idle, visits.busy(other, prefill_ms / 1e3 * other / len(history))
 
 
 def _written_ratio(engine: BenchEngine, plan: Plan, store: Path, history: Tokens) -> float:

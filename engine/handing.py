@@ -19,14 +19,17 @@ class Handing:
         self._cache = cache
 
     def progress(self, turn: Turn, tokens_per_second: float, step_ms: float, *, beside: bool) -> PrefillProgress:
-        """After a step of the prompt that took so long. `beside`: others want to go on, so nothing is waited for."""
-        wait = 0.0 if beside else min(_MOST_WAIT_SECONDS, _WAIT_SHARE * step_ms / 1e3)
+        """After a step of the prompt that took so long. `beside`: others want to go on, so nothing is waited for; nor
+        behind the last step, which the first token follows."""
+        last = turn.kv.num_tokens == len(turn.wanted)
+        wait = 0.0 if beside or last else min(_MOST_WAIT_SECONDS, _WAIT_SHARE * step_ms / 1e3)
         return turn.progress(tokens_per_second, self._kept(turn, wait))
 
     def _kept(self, turn: Turn, wait: float) -> int:
-        """Tokens that are told: all of them once the prompt is read, or where nothing is saved."""
+        """Tokens that are told: whole pages that are in the files, also behind the last step, as its own may be the
+        tenth part of the prompt; all where nothing is saved."""
         disk, there = self._cache.disk, turn.kv.num_tokens
-        if disk is None or there == len(turn.wanted):
+        if disk is None:
             return there
         pages = len(turn.kv.pages) * turn.kv.page_tokens
         if turn.handing is None and pages > turn.handed:

@@ -24,7 +24,7 @@ class Backend(Protocol):
 
 @runtime_checkable
 class RunsBackend(Backend, Protocol):
-    """One that takes runs of tokens as they are, and whose steps can wait between two layers while others run: see
+    """One that takes runs of tokens as they are, and whose steps can wait at any unit of work while others run: see
     NativeProgram."""
 
     def step_runs(

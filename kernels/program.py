@@ -321,7 +321,7 @@ class StepBatch:
     seq_start int32 [S], position of its first row; pages uint64 [S, max_pages], addresses of page payloads (page p
     holds positions p * page_tokens and on); seq_write uint8 [S], 0 leaves K and V as stored; out_rows int32 [R],
     rows that want logits; cancel uint8 [1], which any thread may set: STOP ends the step, PARK lets it wait between two
-    phases if it is parkable and ends it otherwise.
+    units of work if it is parkable and ends it otherwise.
     """
 
     tokens: NDArray[np.int32]
@@ -337,7 +337,7 @@ class StepBatch:
 class StepResult(NamedTuple):
     """logits float32 [R, vocabulary]; hidden float32 [R, channels] after the output norm.
 
-    Neither is valid unless `completed`. `parked`: the step waits between two layers and can be resumed.
+    Neither is valid unless `completed`. `parked`: the step waits within a layer or behind it and can be resumed.
     """
 
     completed: bool

@@ -20,6 +20,7 @@ from engine.store.record import BLOCK, MAGIC, STRETCH, RecordHeader, checksum, d
 SEGMENT_MAGIC = b"PKSEGMNT"
 VERSION = 1
 _HEAD = struct.Struct("<8sIIQ")
+_PART, _SLOW_SECONDS = 256 << 10, 0.005
 _DATA_SYNC = getattr(os, "fdatasync", os.fsync)
 Buffer = bytes | npt.NDArray[np.uint8]
 
@@ -54,6 +55,10 @@ class SegmentWriter:
     comes, because the file cache then keeps it in pieces of 2 MB (see mapping.py). Written in records of 3 MB, 184 MB
     took 6 ms to map, in stretches 0.1. A stretch that came to the file in parts is gathered once it is durable.
 
+    Nobody interrupts such a write, and a step may wait for the processor that it holds. Mostly that is 1 ms; on virtual
+    machines whose host finds memory only when it is touched it is 25 (parts of 256 KB: 3, gathering 64 MB 50 ms of the
+    disk and 8 of a processor). Once a write was seen to be slow, the segment's others are made in parts.
+
     Attributes: name, path; end: offset of the next record.
     """
 
@@ -71,6 +76,7 @@ class SegmentWriter:
         self._held_bytes = 0
         self._named = False
         self._parted = [0]  # stretches in the file that were not written in one piece; the first has the file's head
+        self._slow = False
 
     @property
     def is_empty(self) -> bool:
@@ -100,7 +106,19 @@ class SegmentWriter:
             return
         ready, self._held = _split(self._held, stop - start)
         self._held_bytes = self.end - stop
-        _write_all(self._descriptor, ready, start)
+        while start < stop:
+            size = min(stop - start, _PART if self._slow else STRETCH - start % STRETCH)
+            part, ready = _split(ready, size)
+            self._write(part, start, size)
+            start += size
+
+    def _write(self, pieces: Sequence[Buffer], start: int, size: int) -> None:
+        began = time.thread_time()
+        _write_all(self._descriptor, pieces, start)
+        self._slow = self._slow or (size > _PART and time.thread_time() - began > _SLOW_SECONDS)
+        stretch = start - start % STRETCH
+        if size < STRETCH and stretch not in self._parted:
+            self._parted.append(stretch)
 
     def sync(self) -> None:
         """Makes what was appended durable, and the file's name the first time. OSError: as for `append`."""
@@ -118,9 +136,6 @@ class SegmentWriter:
     def write_out(self) -> None:
         """Holds nothing back: a later process finds all of it if this one is killed. OSError: as for `append`."""
         self._write_until(self.end)
-        begun = self.end - self.end % STRETCH
-        if begun < self.end and begun not in self._parted:
-            self._parted.append(begun)
 
     def _whole_parted(self) -> list[int]:
         """Stretches that were written in parts and now have all of them; each is told once."""

@@ -76,9 +76,6 @@ bool Executor::head(const BatchView& batch) {
     return run(true) == Outcome::Completed;
 }
 
-// Before any phase but the one that the run began with, so that each run gets on.
-bool Executor::must_park(int next) const { return next != next_ && may_park() && (flag() == kPark || late()); }
-
 int Executor::strips(const Op& op) const {
     return (program_.tensors[op.weight].rows + kStripRows - 1) / kStripRows;
 }
@@ -131,13 +128,20 @@ Outcome Executor::run(bool only_head) {
     reserve_scratch();
     head_only_ = only_head;
     next_ = 0;
+    left_.clear();
     return go_on();
 }
 
-// Phases from `next_` on.
+// From what is left of phase `next_` on.
 Outcome Executor::go_on() {
     stopped_ = parks_ = false;
-    advance(next_);
+    if (left_.empty()) {
+        advance(next_);
+    } else {
+        shares_.deal(left_);
+        left_.clear();
+        cursor_.store(next_, std::memory_order_release);
+    }
     if (cursor_.load() < static_cast<int>(active_.size()))
         pool_.run([](void* self, int thread) { static_cast<Executor*>(self)->work(thread); }, this);
     if (!parks_) return stopped_ ? Outcome::Stopped : Outcome::Completed;
@@ -165,7 +169,7 @@ void Executor::reserve_scratch() {
 void Executor::advance(int next) {
     const int end = static_cast<int>(active_.size());
     for (; next < end && !cancelled() && !parks_; next = after(next)) {
-        if (must_park(next)) {
+        if (next != next_ && asked_to_park()) {  // not before the first one, so that each run gets on
             parks_ = true;
             next_ = next;
             break;
@@ -183,22 +187,29 @@ void Executor::advance(int next) {
     cursor_.store(next, std::memory_order_release);
 }
 
+// Called by one thread while the others wait, behind a phase: opens the next, unless something of it is left to do.
+void Executor::leave(int at) {
+    stopped_ = cancelled();
+    if (!stopped_ && shares_.any()) {
+        parks_ = true;
+        next_ = at;
+        left_ = shares_.left();
+    }
+    advance(stopped_ || parks_ ? static_cast<int>(active_.size()) : after(at));
+}
+
 void Executor::work(int thread) {
     for (;;) {
         const int at = cursor_.load(std::memory_order_acquire);
         if (at >= static_cast<int>(active_.size())) return;
         Ahead ahead = ahead_of(at, thread);
         run_units(active_[at], ahead.first(), thread);
-        barrier_.arrive(
-            [&] {
-                if (cancelled()) stopped_ = true;
-                advance(stopped_ ? static_cast<int>(active_.size()) : after(at));
-            },
-            [&] { ahead.fetch(); });
+        barrier_.arrive([&] { leave(at); }, [&] { ahead.fetch(); });
     }
 }
 
-// `after`: weights that the thread reads behind this phase, or null.
+// Until none are left or the step is to be parked, but some in each run, so that it gets on: a phase of a large slice of
+// prefill can take 50 ms. `after`: weights that the thread reads behind this phase, or null.
 void Executor::run_units(const Active& active, const uint8_t* after, int thread) {
     const Phase::Kind kind = active.phase->kind;
     for (UnitRange range; !cancelled() && !(range = shares_.take(thread, active.grain)).empty();) {
@@ -206,6 +217,7 @@ void Executor::run_units(const Active& active, const uint8_t* after, int thread)
         else if (kind == Phase::ExpertOpen || kind == Phase::ExpertClose) run_experts(active, range, after, thread);
         else
             for (int unit = range.first; unit < range.last && !cancelled(); unit++) run_unit(active, unit, thread);
+        if (asked_to_park()) break;
     }
 }
 

@@ -31,7 +31,7 @@ struct StripSpan {           // neighbouring strips of a matrix
 class Executor : RunState {
 public:
     Executor(ProgramData program, int threads, const KernelTable* kernels);
-    // Parked: the flag asked for it. The step keeps its state and goes on with resume(), after any number of other steps;
+    // Parked: the flag asked for it, between two units of a phase. The step keeps its state and goes on with resume(), after any number of other steps;
     // its batch and the pages in it must stay. One step can be parked; others are stopped instead. After `milliseconds`
     // (0: never) a resumed step is parked again.
     Outcome step(const BatchView& batch);
@@ -48,7 +48,8 @@ public:
 private:
     Outcome run(bool only_head);
     Outcome go_on();
-    bool must_park(int next) const;
+    bool asked_to_park() const { return may_park() && (flag() == kPark || late()); }
+    void leave(int at);
     void index_rows();
     void activate(const Phase& phase);
     void activate_attention(const Phase& phase);

@@ -1,4 +1,4 @@
-// All that a step holds between two phases: a step that was parked keeps it while others run.
+// All that a step holds between two units: a step that was parked keeps it while others run.
 #pragma once
 #include <memory>
 #include <utility>
@@ -8,6 +8,7 @@
 #include "experts.h"
 #include "kernel_table.h"
 #include "program.h"
+#include "shares.h"
 
 namespace pk {
 
@@ -60,6 +61,7 @@ struct RunState {
     std::vector<std::pair<Op, std::unique_ptr<AttentionPlan>>> attention_plans_;
     bool head_only_ = false;               // hidden vectors are given, not computed
     int next_ = 0;                         // phase that a parked step goes on with
+    std::vector<UnitRange> left_;          // units of it; empty: all
 
     explicit RunState(const ProgramData& program);
     void reserve(const ProgramData& program, int rows);

@@ -23,6 +23,19 @@ public:
         for (int t = 0; t < threads; t++) ranges_[t].units.store(pack(share(units, t)), std::memory_order_relaxed);
     }
 
+    // What no thread has taken yet, and the same dealt again: by one thread while the others wait.
+    bool any() const {
+        return std::any_of(ranges_.begin(), ranges_.end(), [](const Range& range) { return !range.left().empty(); });
+    }
+    std::vector<UnitRange> left() const {
+        std::vector<UnitRange> left;
+        for (const Range& range : ranges_) left.push_back(range.left());
+        return left;
+    }
+    void deal(const std::vector<UnitRange>& left) {
+        for (size_t t = 0; t < ranges_.size(); t++) ranges_[t].units.store(pack(left[t]), std::memory_order_relaxed);
+    }
+
     UnitRange share(int units, int thread) const {
         const int64_t threads = static_cast<int64_t>(ranges_.size()), all = units;
         return UnitRange{static_cast<int>(all * thread / threads), static_cast<int>(all * (thread + 1) / threads)};
@@ -42,6 +55,7 @@ public:
 private:
     struct alignas(64) Range {
         std::atomic<uint64_t> units{0};
+        UnitRange left() const { return unpack(units.load(std::memory_order_relaxed)); }
     };
 
     static uint64_t pack(UnitRange range) {

@@ -173,7 +173,7 @@ def test_a_disk_that_takes_long_is_not_waited_for_and_nothing_is_told(
 
     monkeypatch.setattr(KvStore, "hand_over", lambda store: Pending())
     read(driver)
-    assert {event.done for event in progress(driver)} == {0, 6000}
+    assert {event.done for event in progress(driver)} == {0}
     assert waits.count(0.0) > 2, "it is looked at while the next steps run"
     assert max(waits) <= 0.02
 

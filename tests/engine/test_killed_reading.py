@@ -21,6 +21,7 @@ CHILD = """
 import sys, time
 from pathlib import Path
 import engine.background, engine.handing
+from engine.messages import TokenDelta
 from tests.engine.engine_driver import Driver
 from tests.engine.test_killed_reading import begin, told
 if sys.argv[4] != "usual waits":  # every step is told, however busy the disk is
@@ -31,7 +32,10 @@ tokens = int(sys.argv[3])
 begin(driver, tokens, sys.argv[4] != "ahead")
 steps = lambda: sum(told(event) >= 0 for event in driver.events)
 due = lambda e: 0.7 * tokens <= told(e) < tokens if sys.argv[4] != "usual waits" else told(e) >= 0 and steps() > 12
-print(told(driver.wait(due, 300)), flush=True)
+if sys.argv[4] == "read":  # the first token
+    due = lambda e: isinstance(e, TokenDelta)
+driver.wait(due, 300)
+print(max(map(told, driver.events)), flush=True)
 time.sleep(60)
 """
 
@@ -79,6 +83,15 @@ def test_whoever_is_killed_goes_on_where_it_was_told(model: Path, tmp_path: Path
         first = driver.wait(lambda event: isinstance(event, DocumentProgress | TurnRestored))
         found = first.reused.total if isinstance(first, TurnRestored) else first.reused  # type: ignore[attr-defined]
         assert done <= found
+
+
+def test_the_last_step_is_told_no_earlier_than_the_others(model: Path, tmp_path: Path) -> None:
+    """A prompt that is read whole, killed with its first token: what was told of it is in the files."""
+    done = killed(model, tmp_path, 2000, "read")
+    assert done >= 0.7 * 2000
+    with Driver(model, tmp_path) as driver:
+        begin(driver, 2000, True)
+        assert done <= driver.result("t").reused.total
 
 
 def test_a_disk_that_is_waited_for_no_longer_than_usual_is_told_no_earlier(model: Path, tmp_path: Path) -> None:

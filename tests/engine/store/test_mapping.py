@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 from dataclasses import replace
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from engine.kv.sequence import Sequence
+from engine.store import segment as segments
 from engine.store.mapping import can_map, gather, populate
 from engine.store.record import BLOCK, STRETCH, Kind, RecordHeader
 from engine.store.segment import SegmentWriter, scan
@@ -268,6 +270,32 @@ def test_stretches_are_gathered_once_they_are_durable(tmp_path: Path, monkeypatc
     writer.sync()
     writer.close()
     assert told == [[], [], [0], [], [], [STRETCH], [2 * STRETCH]]
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.025])
+def test_where_whole_stretches_hold_a_processor_for_long_they_are_written_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """And gathered then; `seconds`: that the write of one takes."""
+    sizes, told, write, clock = list[int](), list[list[int]](), segments._write_all, itertools.count()
+    monkeypatch.setattr(segments, "_write_all", lambda d, p, at: (sizes.append(sum(map(len, p))), write(d, p, at))[1])
+    monkeypatch.setattr(segments, "gather", lambda path, offsets: told.append(list(offsets)))
+    monkeypatch.setattr(segments.time, "thread_time", lambda: seconds * next(clock))
+    writer = SegmentWriter(tmp_path)
+    body = np.random.default_rng(3).integers(0, 256, 3 * STRETCH, np.uint8)
+    header = RecordHeader(Kind.PAGE, bytes(32), payload_bytes=len(body))
+    at = writer.append(header, [body])
+    writer.sync()
+    first, rest = STRETCH - BLOCK, header.record_bytes - 3 * STRETCH + BLOCK
+    if seconds < 0.005:
+        assert sizes == [BLOCK, first, STRETCH, STRETCH, rest]
+        assert told == [[0]]
+    else:
+        assert sizes == [BLOCK, first, *[256 << 10] * 16, rest]
+        assert told == [[0, STRETCH, 2 * STRETCH]]
+    written = np.fromfile(writer.path, np.uint8, offset=at + header.payload_offset)
+    assert np.array_equal(written[: len(body)], body)
+    writer.close()
 
 
 @pytest.mark.skipif(not can_map(), reason="this system cannot populate a mapping")
