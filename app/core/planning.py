@@ -15,7 +15,7 @@ from app.core.dates import DateStore
 from app.core.documents import DocumentTexts
 from app.core.openings import beginning, opening
 from app.core.plans import ANSWER_ROOM, LoadedModel, Plan, Situation
-from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history
+from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history, nearest_text
 from app.core.records import AttachedDocument, Conversation, UsedMode
 from app.core.scoping import Scopes, Searched
 from app.core.searches import found_lookup, placed_lookup
@@ -229,7 +229,8 @@ class _Draft:
         grounded = bool(conversation.documents or conversation.scope)
         placed = tuple(documents), tuple(passages), self.instructions
         brief = bool(passages) and not self.catalogue and not says_length(self.question)
-        return Addition(self.question, *placed, grounded, brief, self.catalogue)
+        nearest = nearest_text(self.question, passages) if brief and self.situation.model.chat.small else ""
+        return Addition(self.question, *placed, grounded, brief, nearest, self.catalogue)
 
     def compose(self, addition: Addition) -> Composed:
         chat = self.situation.model.chat.dated(self.date(addition.documents))
@@ -281,6 +282,8 @@ class _Draft:
         addition = self.addition(documents, passages)
         limit = self.situation.model.context
         composed = self.compose(addition)
+        if addition.nearest and len(composed.tokens) > self.room:  # it is in the passages, so nothing is lost
+            composed = self.compose(addition := replace(addition, nearest=""))
         date = self.date(documents)
         room = min(ANSWER_ROOM, self.settings.sampling.max_tokens)  # more than it may have no answer needs
         return Plan(

@@ -231,3 +231,17 @@ def test_a_comparison_is_priced_as_its_two_sides(desk: Desk, tmp_path: Path) -> 
     assert desk.plan("Compare rules with payments", 2048, "survey").elsewhere == 2 * PART_TOKENS
     assert desk.plan("Compare all of it with the other parts", 2048, "survey").elsewhere == whole
     assert desk.plan("How do rules compare to payments, and what changed?", 2048, "survey").elsewhere == whole
+
+
+def test_the_nearest_sentences_are_told_to_a_small_model_only_and_only_where_there_is_room(desk: Desk) -> None:
+    large = desk.plan(TRASH, context=3000, mode="passages")
+    assert large.addition.nearest == ""
+    desk.chat = PromptFormat(desk.chat.glue, desk.chat._encoder, small=True)
+    told = desk.plan(TRASH, context=3000, mode="passages")
+    assert f"{told.addition.nearest}\n\n{TRASH}" in desk.chat_text(told)
+    assert "30 days" in told.addition.nearest
+    desk.settings = replace(desk.settings, answer_reserve=1)
+    tight = desk.plan(TRASH, context=len(told.tokens), mode="passages")  # a token less than it takes
+    assert tight.addition.passages == told.addition.passages
+    assert tight.addition.nearest == ""
+    assert len(tight.tokens) < len(told.tokens)

@@ -7,7 +7,7 @@ import pytest
 
 from app.core import segments
 from app.core.exchanges import split_unanswered
-from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history, recompose
+from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history, nearest_text, recompose
 from app.core.records import Message, MessageId, PlacedPassages
 from app.core.segments import PromptFormat
 from engine.messages import ConversationId, Tokens
@@ -59,6 +59,21 @@ def test_only_a_small_model_is_told_with_the_question_how_to_answer(chat) -> Non
     assert f"How much?{briefly}<|im_end|>" in told[0]
     assert [text.count(briefly) for text in told] == [1, 0, 0, 0]
     assert small.dated(Date(2031, 2, 3)).small
+
+
+def test_a_small_model_is_told_the_nearest_sentences_right_before_the_question(chat) -> None:
+    question = "How many litres does the tank hold?"
+    nearest = nearest_text(question, (TANK,))
+    assert nearest == "The tank holds 30 litres."
+    assert nearest_text("Who paints the pump?", (TANK,)) == ""
+    asking = Addition(question, passages=(TANK,), brief=True, nearest=nearest)
+    small = PromptFormat(chat.format.glue, chat.format._encoder, small=True)
+    told, large = (chat.decode(compose(form, asking, Context()).tokens.ids) for form in (small, chat.format))
+    assert f"\n\n{nearest}\n\n{question}{segments.BRIEFLY['english']}<|im_end|>" in told
+    assert large.count(nearest) == 1, "in its passage"
+    message = asked(chat, asking)
+    ((_, again),) = recompose(small, [message], lambda _: (TANK,), {}, chat.format.glue.end_of_turn)
+    assert chat.decode(again.tokens.ids) == told
 
 
 @pytest.mark.parametrize(
