@@ -11,6 +11,7 @@ from app.widgets.format import about, ago, count, plural
 from engine.messages import PageBits, StateReport, document_of_state
 from rag.sizes import size_text
 
+SAMPLED_HELP = "the answer's last token; the model reads it with the next question"
 LAST_SAMPLED = 1  # the last token of an answer has no state until the next turn
 
 
@@ -21,7 +22,7 @@ def token_parts(report: StateReport) -> list[Part]:
         Part("on disk", report.tokens_disk_only, count(report.tokens_disk_only), "bar_decode"),
         Part("kept, moves up", to_be_moved(report), count(to_be_moved(report)), "bar_first"),
         Part("must be read", missing, count(missing), "bar_prefill"),
-        Part("sampled last", sampled_last(report), count(sampled_last(report)), "bar_queue"),
+        Part("sampled last", sampled_last(report), count(sampled_last(report)), "bar_queue", SAMPLED_HELP),
     ]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from app.widgets.cards import label
@@ -53,7 +54,7 @@ class _OpenButton(QToolButton):
         self._show(WIDEST)
 
     def sizeHint(self) -> QSize:
-        width = self.fontMetrics().horizontalAdvance(self._name) + ICON_AND_GAPS
+        width = math.ceil(self._metrics().horizontalAdvance(self._name)) + ICON_AND_GAPS
         return QSize(min(WIDEST, width), super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
@@ -63,8 +64,12 @@ class _OpenButton(QToolButton):
         super().resizeEvent(event)
         self._show(self.width())
 
+    def _metrics(self) -> QFontMetricsF:
+        """In fractions of a pixel: a width rounded down would leave the middle out of a name that fits."""
+        return QFontMetricsF(self.font())
+
     def _show(self, width: int) -> None:
-        shown = self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideMiddle, width - ICON_AND_GAPS)
+        shown = self._metrics().elidedText(self._name, Qt.TextElideMode.ElideMiddle, width - ICON_AND_GAPS)
         self.setText(f" {shown}".replace("&", "&&"))
 
 

@@ -22,7 +22,7 @@ BAR, NARROW_BAR, NARROW = 110, 64, 400
 
 
 def price_words(price: Price, has_text: bool) -> str:
-    """`1,240 new tokens, ~3 s; then 3,100 of 8,192 used`; without a question what is used now."""
+    """`1,240 new tokens, ~3 s; then 3,100 of 8,192 used`; without a question what is used now, of the context."""
     return price_forms(price, has_text)[0]
 
 
@@ -30,10 +30,10 @@ def price_forms(price: Price, has_text: bool) -> tuple[str, ...]:
     """The price in shorter and shorter words; the wait stays to the last."""
     if not has_text and price.fresh:
         used = f"{count(price.total)} of {count(price.context)}"
-        return f"{used} with the documents", used
+        return f"{used} tokens with the documents", f"{used} with the documents", used
     if not has_text:
         used = f"{count(price.history)} of {count(price.context)}"
-        return f"{used} used", used
+        return f"{used} tokens used", f"{used} used", used
     wait = "" if price.seconds is None else about(price.seconds)
     after = f", {wait}" if wait else ""
     if price.mode == "survey":

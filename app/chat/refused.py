@@ -9,7 +9,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QTimer
 
 from app.chat.panel import ChatPanel
-from app.core.errors import DoesNotFit, HeldElsewhere, NothingReadable, UserError
+from app.core.errors import DoesNotFit, HeldElsewhere, NothingReadable, NothingToDo, UserError
 from app.services import Services
 from app.widgets.cards import ErrorCard
 
@@ -34,6 +34,8 @@ class Refused(QObject):
             panel.show_ways(error.overrun, error.ways, True, error.whole)
         elif isinstance(error, NothingReadable) and error.documents:
             panel.show_error(error, partial(self._read_scans, error.documents), "Read the scans")
+        elif isinstance(error, NothingToDo):
+            self._services.toasts.say(f"{error.what} {error.why}")
         elif isinstance(error, HeldElsewhere):
             self._held = panel.show_error(error, self._fork, "Fork"), error
             self._timer.start()

@@ -9,7 +9,15 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.chat.words import VERIFIED_COLORS, VERIFIED_HELP, VERIFIED_WORDS, page_words, source_parts
+from app.chat.words import (
+    OWN_HELP,
+    OWN_WORDS,
+    VERIFIED_COLORS,
+    VERIFIED_HELP,
+    VERIFIED_WORDS,
+    page_words,
+    source_parts,
+)
 from app.core.records import StoredCitation, StoredRange
 from app.widgets.cards import button, label
 from app.widgets.elided import ElidedLabel
@@ -23,6 +31,7 @@ BORNE_OUT = frozenset({"exact", "matched"})  # verdicts that are no warning
 class SourceRow(QPushButton):
     """One citation as a button: opens the page at the passage. The verdict is below where there is no room beside.
 
+    `number`: as the answer names it; 0 of what Pagekeep quotes of its own accord, which is no proof of the answer.
     `claim`: what the answer says there, shown where the document has no words for it.
     """
 
@@ -30,14 +39,13 @@ class SourceRow(QPushButton):
         super().__init__()
         self.setProperty("kind", "source")
         self.setAutoDefault(False)
-        state = VERIFIED_WORDS[citation.verified]
-        self.setAccessibleName(
-            f"Source {number}: {citation.document}, {page_words(citation)}, {state}"
-        )
-        self.setToolTip(_tip(citation))
+        state = VERIFIED_WORDS[citation.verified] if number else OWN_WORDS
+        named = f"Source {number}" if number else "Quoted by Pagekeep"
+        self.setAccessibleName(f"{named}: {citation.document}, {page_words(citation)}, {state}")
+        self.setToolTip(_tip(citation, VERIFIED_HELP[citation.verified] if number else OWN_HELP))
         self.setEnabled(bool(citation.ranges))
-        color = VERIFIED_COLORS[citation.verified]
-        picture = QLabel(pixmap=theme.pixmap(citation.verified, color, 16))
+        color = VERIFIED_COLORS[citation.verified] if number else "accent"
+        picture = QLabel(pixmap=theme.pixmap(citation.verified if number else "search", color, 16))
         name, page = source_parts(citation, number)
         document = ElidedLabel(name, Qt.TextElideMode.ElideMiddle)
         self._where = label(page, wrap=False)
@@ -177,8 +185,8 @@ def _words(citation: StoredCitation, claim: str) -> str:
     return f"The answer says: “{claim}”" if claim else ""
 
 
-def _tip(citation: StoredCitation) -> str:
+def _tip(citation: StoredCitation, help: str) -> str:
     quote = citation.quote if len(citation.quote) < 400 else citation.quote[:400] + "…"
     passage = f"Passage {citation.marker}" if citation.marker else ""
-    parts = (VERIFIED_HELP[citation.verified], f"“{quote}”" if quote else "", passage)
+    parts = (help, f"“{quote}”" if quote else "", passage)
     return "\n\n".join(part for part in parts if part)

@@ -12,6 +12,8 @@ VERIFIED_WORDS = {
     "matched": "matched by Pagekeep",
     "not_found": "not found",
 }
+OWN_WORDS = "found by Pagekeep"
+OWN_HELP = "The answer does not say this. Pagekeep found these words on the page; they stand there exactly so."
 VERIFIED_COLORS = {"exact": "good", "altered": "warn", "matched": "accent", "not_found": "bad"}
 VERIFIED_HELP = {
     "exact": "These words stand in the document exactly so. What else the sentence says is not among them.",

@@ -10,7 +10,7 @@ from app.core import asides, cuts, undoing
 from app.core.asides import Aside
 from app.core.cuts import Cut, CutId, Moved
 from app.core.database import MigratedDatabase
-from app.core.errors import UserError
+from app.core.errors import NothingToDo, UserError
 from app.core.exchanges import in_prompt
 from app.core.records import MessageId, Placement
 from app.core.rows import message_from_row
@@ -41,7 +41,7 @@ class CutStore:
             last = undoing.last_change(db, conversation)
             if last is None:
                 why = "Nothing was removed or edited here that is not there again."
-                raise UserError("Nothing can come back.", why, "Nothing has to be done.")
+                raise NothingToDo("Nothing can come back.", why, "Nothing has to be done.")
             if isinstance(last, Aside):
                 return undoing.undo_aside(db, conversation, last, page_tokens)
             return undoing.undo_cut(db, last, page_tokens)

@@ -32,6 +32,10 @@ class UserError(Exception):
         return {"what": self.what, "why": self.why, "next": self.next}
 
 
+class NothingToDo(UserError):
+    """What was asked for changes nothing, as when nothing is left to undo: told in passing, not as a failure."""
+
+
 @dataclass(frozen=True)
 class Overrun:
     """Tokens of a prompt, what is kept free for its answer, and the context that both do not fit."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from app.core.conversations import ConversationStore
 from app.core.cuts import Cut, CutId, HowMoved
-from app.core.errors import UserError
+from app.core.errors import NothingToDo, UserError
 from app.core.exchanges import exchange_of, followed, in_prompt
 from app.core.gate import ModelGate
 from app.core.prompt import history
@@ -119,7 +119,7 @@ class Revisions:
         with self._at_rest(conversation):
             began, cut = time.perf_counter(), self._store().cuts.holding(conversation, message)
             if cut is None:
-                raise UserError("The turn is in the context.", "It has come back already.", "Nothing has to be done.")
+                raise NothingToDo("The turn is in the context.", "It has come back already.", "Nothing has to be done.")
             self._store().cuts.take_back_cut(cut)
         self._note_back("undo", conversation, began, change_name(cut))
 

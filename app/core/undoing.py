@@ -15,7 +15,7 @@ import sqlite_utils
 from app.core import asides, cuts
 from app.core.asides import Aside
 from app.core.cuts import Cut, CutId
-from app.core.errors import UserError
+from app.core.errors import NothingToDo, UserError
 from app.core.exchanges import in_prompt
 from app.core.records import Message, MessageId
 from app.core.rows import message_from_row
@@ -101,7 +101,7 @@ def redo(db: sqlite_utils.Database, conversation: ConversationId, page_tokens: i
     rows = list(db.table("undone").rows_where("conversation = ?", [conversation], order_by="id DESC", limit=1))
     if not rows or rows[0]["standing"] != _standing(db, conversation):
         why = "Something else was changed since the last undo." if rows else "Nothing was undone here."
-        raise UserError("There is nothing to redo.", why, "Nothing has to be done.")
+        raise NothingToDo("There is nothing to redo.", why, "Nothing has to be done.")
     gone = _again(db, conversation, json.loads(rows[0]["what"]), page_tokens, movable)
     db.table("undone").delete(rows[0]["id"])
     db.execute("UPDATE undone SET standing = ? WHERE conversation = ?", [_standing(db, conversation), conversation])
@@ -139,7 +139,7 @@ def _aside_again(
         return len(gone)
     aside = asides.at(db, conversation, what["aside"])
     if aside is None:
-        raise UserError("There is nothing to redo.", "What it stood behind is not there.", "Nothing has to be done.")
+        raise NothingToDo("There is nothing to redo.", "What it stood behind is not there.", "Nothing has to be done.")
     return asides.swap_in(db, conversation, aside, page_tokens)
 
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QVBoxLayou
 
 from app.core.records import Conversation
 from app.services import Services
-from app.widgets.cards import button, label
+from app.widgets.cards import EmptyState, button
 from app.widgets.format import ago, plural
 from app.widgets.rows import FACE, RowFace, RowList
 
@@ -69,7 +69,12 @@ class TrashDialog(QDialog):
         self._rows = TrashModel()
         self._list = RowList(services.theme, "Trash")
         self._list.setModel(self._rows)
-        self._empty = label("The trash is empty.", "muted")
+        self._empty = EmptyState(
+            services.theme,
+            "trash",
+            "The trash is empty",
+            "Deleted conversations and documents wait here until you bring them back or delete them for good.",
+        )
         actions = QHBoxLayout()
         self._actions = (button("Bring back", self.restore, "primary"), button("Delete for good", self.purge))
         for made in self._actions:
@@ -82,7 +87,7 @@ class TrashDialog(QDialog):
         actions.addWidget(close)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(16, 14, 16, 12)
-        layout.addWidget(self._empty)
+        layout.addWidget(self._empty, 1)
         layout.addWidget(self._list, 1)
         layout.addStretch(0)
         layout.addLayout(actions)

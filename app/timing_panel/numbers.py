@@ -13,14 +13,36 @@ from app.widgets.format import count, duration, plural, rate
 from rag.sizes import size_text
 
 _PHASES = (
-    ("queue", "queue", "bar_queue"),
-    ("retrieve", "retrieve", "bar_retrieve"),
-    ("restore", "restore", "bar_restore"),
-    ("remove", "remove", "bar_first"),
-    ("prefill", "prefill", "bar_prefill"),
-    ("decode", "decode", "bar_decode"),
-    ("save", "save", "bar_save"),
+    ("queue", "bar_queue", "waiting for other answers"),
+    ("retrieve", "bar_retrieve", "looking for passages in the documents"),
+    ("restore", "bar_restore", "bringing kept state back"),
+    ("remove", "bar_first", "taking turns out of the context"),
+    ("prefill", "bar_prefill", "the model reads what is new"),
+    ("decode", "bar_decode", "the model writes the answer"),
+    ("save", "bar_save", "putting the new state away"),
 )
+ENDED = {
+    "stop": "by itself",
+    "stop_string": "at a text that ends answers (Preferences)",
+    "length": "at the token limit",
+    "cancelled": "stopped",
+    "repetition": "stopped: it repeated itself",
+    "context": "stopped: the context is full",
+    "empty": "at once, without a word",
+}
+HELP = {
+    "First token": "From the question to the first piece of the answer",
+    "Prefill": "What the model read for this answer, and how fast",
+    "Decode": "What the model wrote, and how fast",
+    "Drafted ahead": "Words guessed from earlier text and checked several at a time; the answer is the same without",
+    "Operations": "What was done to the kept state before the answer",
+    "First difference": "The first token that is not as it was kept; what follows was read again",
+    "Restore": "How long bringing kept state back took",
+    "Reading avoided": "How long it would have taken to read what was kept",
+    "Documents reused": "Tokens of documents that had been read before",
+    "Read from disk": "Kept state that came back from files",
+    "Written to disk": "State that was put away for the next time",
+}
 SHOWN_FROM_MS = 0.5
 _REUSED_COLORS = ("bar_restore", "bar_decode")
 _NEW = {"new": "bar_prefill", "last sampled": "bar_queue", "first token": "bar_queue"}
@@ -31,8 +53,8 @@ def time_parts(report: TurnReport) -> list[Part]:
     """Phases after each other. First token is no phase of its own: it ends the prefill."""
     times = report.timings_ms
     return [
-        Part(name, getattr(times, key), duration(getattr(times, key) / 1000), color)
-        for key, name, color in _PHASES
+        Part(key, getattr(times, key), duration(getattr(times, key) / 1000), color, help)
+        for key, color, help in _PHASES
         if getattr(times, key) >= SHOWN_FROM_MS and (key != "restore" or has_restored(report))
     ]
 
@@ -78,7 +100,7 @@ def lines(report: TurnReport) -> list[tuple[str, str]]:
         ("Read from disk", size_text(report.bytes_read) if report.bytes_read else ""),
         ("Written to disk", size_text(report.bytes_written) if report.bytes_written else ""),
         ("Documents", _pages(report)),
-        ("Ended", report.finish_reason.replace("_", " ")),
+        ("Ended", ENDED.get(report.finish_reason, report.finish_reason.replace("_", " "))),
         ("Model", report.model),
     ]
     return [(name, value) for name, value in pairs if value]

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.core.records import Message, TurnReport
 from app.services import Services
-from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, total_ms
+from app.timing_panel.numbers import HELP, as_json, lines, time_parts, token_parts, total_ms
 from app.widgets.bars import StackBar
 from app.widgets.cards import EmptyState, button, label
 from app.widgets.elided import ElidedLabel
@@ -65,8 +65,9 @@ class TurnCard(QWidget):
         grid.setVerticalSpacing(4)
         grid.setColumnStretch(1, 1)
         for row, (name, value) in enumerate(lines(report)):
-            grid.addWidget(label(name, "muted", wrap=False), row, 0, Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(label(value), row, 1)
+            for column, made in enumerate((label(name, "muted", wrap=False), label(value))):
+                made.setToolTip(HELP.get(name, ""))
+                grid.addWidget(made, row, column, Qt.AlignmentFlag.AlignTop)
         return grid
 
     def _copy(self) -> None:

@@ -14,12 +14,18 @@ from app.widgets.theme import Theme
 
 @dataclass(frozen=True)
 class Part:
-    """One stretch of a bar. `value` in the bar's unit, `shown` as the legend prints it."""
+    """One stretch of a bar. `value` in the bar's unit, `shown` as the legend prints it, `help`: what the name means."""
 
     name: str
     value: float
     shown: str
     color: str
+    help: str = ""
+
+    @property
+    def described(self) -> str:
+        said = f"{self.name} {self.shown}"
+        return f"{said}: {self.help}" if self.help else said
 
 
 def segments(values: Sequence[float], width: float, minimum: float = 1.0) -> list[float]:
@@ -54,7 +60,7 @@ class StackBar(QWidget):
         self._total = max(total, sum(part.value for part in parts))
         described = ", ".join(f"{part.name} {part.shown}" for part in parts if part.value > 0)
         self.setAccessibleName(described or "empty")
-        self.setToolTip(described)
+        self.setToolTip("\n".join(part.described for part in parts if part.value > 0))
         self.updateGeometry()
         self.update()
 

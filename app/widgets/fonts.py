@@ -63,4 +63,4 @@ class MissingFonts(QObject):
         if scripts:
             self._told = True
             copy = partial(QGuiApplication.clipboard().setText, command(scripts))
-            self._toasts.say(missing_words(scripts), "Copy command", copy)  # no other message takes its place
+            self._toasts.say(missing_words(scripts), "Copy command", copy, keep=True)

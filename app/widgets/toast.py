@@ -21,6 +21,7 @@ class _Message:
     text: str
     action: str
     callback: Callable[[], object] | None
+    keep: bool = False
 
 
 class Toasts(QWidget):
@@ -47,13 +48,22 @@ class Toasts(QWidget):
         host.installEventFilter(self)
         self.hide()
 
-    def say(self, text: str, action: str = "", callback: Callable[[], object] | None = None) -> None:
-        """Shown at once, unless an offer is on the screen and this is none: then it waits its turn."""
-        message = _Message(text, action, callback)
-        if self._shown is not None and self._shown.action and not action:
-            self._waiting = [*self._waiting[-MOST_WAITING:], message]
+    def say(
+        self, text: str, action: str = "", callback: Callable[[], object] | None = None, keep: bool = False
+    ) -> None:
+        """Shown at once, unless an offer is on the screen and this is none: then it waits its turn.
+
+        `keep`: it waits for an offer too, and comes again where one took its place before it had its time.
+        """
+        message = _Message(text, action, callback, keep)
+        if self._shown is not None and self._shown.action and (keep or not action):
+            self._waiting.append(message)
         else:
+            if self._shown is not None and self._shown.keep:
+                self._waiting.insert(0, self._shown)
             self._show(message)
+        news = [waiting for waiting in self._waiting if not waiting.keep]
+        self._waiting = [waiting for waiting in self._waiting if waiting.keep or waiting in news[-MOST_WAITING:]]
 
     def stay_above(self, widget: QWidget) -> None:
         """Covers nothing: stands at the head of `widget`, which is somewhere in the host and makes room for it."""

@@ -49,6 +49,10 @@ def test_it_is_told_once_and_each_letter_is_asked_for_once(qtbot: QtBot) -> None
     assert "apt install fonts-noto-cjk" in toasts._text.text()
     toasts.say("Something else.")
     assert "apt install fonts-noto-cjk" in toasts._text.text(), "nothing takes its place"
+    toasts.offer_undo("Deleted.", lambda: None)
+    assert toasts._text.text() == "Deleted."
+    toasts._action.click()
+    assert "apt install fonts-noto-cjk" in toasts._text.text(), "told once only, so it comes back"
     before = len(asked)
     looking.look(["語"])
     assert len(asked) == before

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from PySide6.QtCore import QRect
@@ -26,12 +27,13 @@ from app.core.spans import Operation
 from app.services import Services
 from app.timing_panel.numbers import as_json, lines, time_parts, token_parts, total_ms
 from app.timing_panel.panel import TimingPanel, TurnCard
-from app.widgets.bars import segments
+from app.widgets.bars import StackBar, segments
 from app.widgets.flow import FlowLayout
 from engine.messages import (
     ComputedRange,
     ConversationId,
     EngineStats,
+    FinishReason,
     ReusedTokens,
     StateReport,
     Tokens,
@@ -198,6 +200,23 @@ def test_lines_name_rates_reuse_and_pages() -> None:
     assert shown["Decode"] == "50 tokens, 50 tok/s"
     assert shown["Reading avoided"] == "3.6 s"
     assert shown["Documents"] == "3 pages in passages"
+    assert shown["Ended"] == "by itself"
+
+
+def test_every_way_an_answer_ends_has_words() -> None:
+    told = {reason: dict(lines(replace(REPORT, finish_reason=reason)))["Ended"] for reason in get_args(FinishReason)}
+    assert all(told[reason] not in (reason, reason.replace("_", " ")) for reason in told), told
+
+
+def test_terms_of_the_timing_panel_are_explained(services: Services, qtbot: QtBot) -> None:
+    card = TurnCard(services.theme, 1, "Question", turn(1)[1], REPORT)
+    qtbot.addWidget(card)
+    tips = {text.text(): text.toolTip() for text in card.findChildren(QLabel)}
+    assert "read" in tips["Prefill"]
+    assert "wrote" in tips["Decode"]
+    times = card.findChildren(StackBar)[0]
+    assert "prefill 400 ms: the model reads what is new" in times.toolTip()
+    assert times.accessibleName().count(":") == 0, "spoken without the explanations"
 
 
 def turn(number: int) -> list[Message]:

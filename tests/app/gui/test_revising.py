@@ -15,6 +15,7 @@ from app.core.errors import NothingReadable, UserError
 from app.core.events import TurnDone, TurnError, TurnWithdrawn
 from app.core.records import Message
 from app.services import Services
+from app.widgets.cards import ErrorCard
 from engine.messages import Tokens, TurnId
 
 
@@ -109,6 +110,16 @@ def test_an_edit_ends_where_another_conversation_is_shown(chat: Chat, qtbot: QtB
     assert chat.panel.composer.editing.message is None
     assert chat.panel.composer.text() == "Elsewhere"
     assert chat.store.get(chat.id).draft == "And then"
+
+
+def test_nothing_to_undo_is_no_failure(chat: Chat, qtbot: QtBot) -> None:
+    for act, told in (
+        (chat.controller.revising.undo, "Nothing can come back"),
+        (chat.controller.revising.redo, "redo"),
+    ):
+        act()
+        qtbot.waitUntil(lambda told=told: told in chat.toast())
+    assert not chat.panel.findChildren(ErrorCard)
 
 
 def test_where_nothing_can_be_read_the_scans_are_offered_to_be_read(

@@ -80,6 +80,18 @@ def test_chips_of_many_documents_take_four_rows_at_most(qtbot: QtBot, theme: The
         assert words[0].width() >= words[0].sizeHint().width(), "why it is gone must not be cut"
 
 
+def test_names_that_have_room_are_whole_in_their_chips(qtbot: QtBot, theme: Theme) -> None:
+    header = Header(theme)
+    qtbot.addWidget(header)
+    header.resize(900, 100)
+    header.show()
+    names = ("pari-users.pdf", "debian-policy.pdf", "made-scan-40.pdf", "Wärmeträger.pdf", "fi ffi VAVA.pdf")
+    chips = [ChipFace(n, name) for n, name in enumerate(names)]
+    header.show_conversation(Conversation(ConversationId("c"), "Harbour", 0.0, 0.0), chips)
+    qtbot.wait(20)
+    assert [chip.open_button.text().strip() for chip in header.findChildren(Chip)] == list(names)
+
+
 def test_warning_shows_all_its_lines(qtbot: QtBot, theme: Theme) -> None:
     meter = Meter(theme)
     qtbot.addWidget(meter)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QDialogButtonBox, QStyle
 
 from app.widgets.theme import ASSETS, Theme, load_colors, style_sheet
 
@@ -31,6 +31,16 @@ def contrast(one: str, other: str) -> float:
 def test_text_is_legible(name: str, text: str, ground: str) -> None:
     colors = load_colors(name)
     assert contrast(colors[text], colors[ground]) >= 4.5
+
+
+def test_buttons_of_dialogs_have_words_only(theme: Theme) -> None:
+    """The style's own pictures are black on every ground."""
+    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Close)
+    box.ensurePolished()
+    box.show()
+    style = box.style()
+    assert not style.styleHint(QStyle.StyleHint.SH_DialogButtonBox_ButtonsHaveIcons, None, box)
+    assert all(made.icon().isNull() for made in box.buttons())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,7 @@ from app.core.errors import Overrun, UserError
 from app.services import Services
 from app.widgets.cards import ErrorCard
 from app.widgets.theme import Theme
-from app.widgets.toast import Toasts
+from app.widgets.toast import MOST_WAITING, Toasts
 from engine.overflow import OverflowOption
 
 
@@ -37,6 +37,18 @@ def test_news_wait_for_an_offer(toasts: Toasts) -> None:
     assert undone == [1]
     assert toasts._text.text() == "Something else happened."
     assert not toasts._action.isVisible()
+
+
+def test_what_is_told_once_waits_for_an_offer_and_outlasts_news(toasts: Toasts) -> None:
+    toasts.offer_undo("Deleted.", lambda: None)
+    toasts.say("No font.", "Copy", lambda: None, keep=True)
+    assert toasts._text.text() == "Deleted.", "the offer has its time"
+    for number in range(3 * MOST_WAITING):
+        toasts.say(f"News {number}")
+    toasts._next()
+    assert toasts._text.text() == "No font."
+    toasts._next()
+    assert toasts._text.text() == f"News {2 * MOST_WAITING}", "of news only the newest wait"
 
 
 def test_newer_news_replace_older(toasts: Toasts) -> None:

@@ -14,6 +14,7 @@ from app.chat.message_view import AnswerView
 from app.chat.rich_text import RichText
 from app.chat.sources import SourceRow, Sources, distinct
 from app.chat.transcript import Transcript
+from app.chat.words import OWN_WORDS
 from app.core.borne_out import NOT_BORNE_OUT, PAGES_SAY
 from app.core.errors import UserError
 from app.core.events import TurnPhase
@@ -201,6 +202,10 @@ def test_pages_that_are_quoted_below_an_answer_can_be_opened(transcript: Transcr
     transcript.show_messages([message(1, "user", "Q"), answer])
     assert PAGES_SAY in [text.text() for text in transcript.answers[0].findChildren(QLabel)]
     *_, row = transcript.answers[0].findChildren(SourceRow)
+    said = [text.text() for text in row.findChildren(QLabel)]
+    assert OWN_WORDS in said
+    assert "quoted exactly" not in said, "a tick would look like a proof of the answer"
+    assert row.accessibleName().startswith("Quoted by Pagekeep: ")
     with qtbot.waitSignal(transcript.answers[0].opened) as opened:
         row.click()
     assert opened.args == [quoted]
