@@ -25,6 +25,7 @@ _SIGNALS: dict[type, str] = {
     core.TurnWithdrawn: "turn_withdrawn",
     core.TurnMoved: "turn_moved",
     engine.TurnRestored: "turn_restored",
+    core.AnswerChanged: "answer_changed",
     core.ConversationChanged: "conversation_changed",
     core.ConversationPurged: "conversation_purged",
     core.ImportQueued: "import_queued",
@@ -63,6 +64,7 @@ class EngineBridge(QObject):
     turn_withdrawn = Signal(object)
     turn_moved = Signal(object)
     turn_restored = Signal(object)
+    answer_changed = Signal(object)
     conversation_changed = Signal(object)
     conversation_purged = Signal(object)
     import_queued = Signal(object)

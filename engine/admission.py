@@ -259,6 +259,7 @@ class Admission:
         started = now_ms()
         if keep:
             self._cache.save(turn.request.conversation, turn.sequence)
+            self._cache.losses.doubts.answered(turn.request.turn, turn.request.conversation, turn.sequence.pages)
         else:
             turn.sequence.bytes_queued += self._cache.anchor(turn.sequence)
         written = turn.sequence.bytes_queued

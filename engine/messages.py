@@ -465,6 +465,15 @@ class TurnFinished:
     drafted: int = 0  # tokens taken from earlier text and verified in steps of several
     accepted: int = 0  # of them, what the answer goes on with: steps that were saved
     gaps: tuple[tuple[int, int], ...] = ()  # [start, stop) in the prompt: where what was computed lies, in order
+    doubtful: int = 0  # leading tokens of the answer drawn before its state was found damaged: they may be wrong
+
+
+@dataclass(frozen=True)
+class AnswerDoubted:
+    """State that an ended turn of this process was computed on is found damaged: its answer may be wrong."""
+
+    turn: TurnId
+    conversation: ConversationId
 
 
 @dataclass(frozen=True)
@@ -610,6 +619,7 @@ Event = (
     | TokenDelta
     | TurnFinished
     | TurnFailed
+    | AnswerDoubted
     | DocumentProgress
     | DocumentRead
     | DocumentStopped

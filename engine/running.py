@@ -12,7 +12,16 @@ from engine.kv.cache import KvCache
 from engine.kv.disk import Gone
 from engine.kv.reasons import computed_ranges, why_missing
 from engine.loading import LoadedModel
-from engine.messages import ConversationId, EngineSettings, EngineStats, Event, QueryState, StateReport
+from engine.messages import (
+    AnswerDoubted,
+    ConversationId,
+    EngineNotice,
+    EngineSettings,
+    EngineStats,
+    Event,
+    QueryState,
+    StateReport,
+)
 from engine.overflow import shift_refused
 from engine.prefetch import Prefetch
 from engine.process_memory import anonymous_bytes
@@ -42,6 +51,12 @@ class Running:
     def may_shift(self) -> bool:
         """Whether a range can be taken out without computing what follows."""
         return not shift_refused(self.model.handle.spec, self.settings.kv_type_k)
+
+    def tell_notices(self, emit: Callable[[Event], None]) -> None:
+        for notice in self.cache.notices():
+            emit(EngineNotice(notice.what, notice.why, notice.next, notice.conversation))
+        for one in self.cache.losses.doubts.take():
+            emit(AnswerDoubted(one.turn, one.conversation))
 
     def tell_stats(self, emit: Callable[[Event], None]) -> None:
         """For the status bar: whatever is wrong with the numbers, no turn fails over them."""

@@ -140,6 +140,7 @@ class Service:
             return
         self._tidy_due = now + min(_TIDY_SECONDS, running.settings.canary_seconds or _TIDY_SECONDS)
         running.cache.log.flush()
+        running.cache.losses.look_again()  # what others found damaged is told though nobody asks
         running.cache.judge_by(running.rates.costs(running.depth_scale))
         focus = running.scheduler.focus
         idle = running.settings.idle_seconds
@@ -151,15 +152,11 @@ class Service:
             running.canary.check_one()
 
     def _report(self, running: Running, busy: bool) -> None:
-        self._tell(running)
+        running.tell_notices(self._emit)
         now = time.monotonic()
         if now >= self._stats_due and (busy or self._stats_due):
             self._stats_due = now + _STATS_SECONDS if busy else 0.0
             running.tell_stats(self._emit)
-
-    def _tell(self, running: Running) -> None:
-        for notice in running.cache.notices():
-            self._emit(EngineNotice(notice.what, notice.why, notice.next, notice.conversation))
 
     # --- commands -----------------------------------------------------------------------------------
 
@@ -189,7 +186,9 @@ class Service:
                 self._focus(command, running)
             case SaveState():
                 running.cache.flush()
-                self._tell(running)  # of what was refused, before who asks for the state after it is answered
+                running.tell_notices(
+                    self._emit
+                )  # of what was refused, before who asks for the state after it is answered
             case DropState():
                 running.cache.drop(command.conversation, command.disk)
                 running.cache.flush(_DROP_SECONDS)  # so that a state report after it tells what stayed
@@ -291,7 +290,7 @@ class Service:
         running.prefetch.cancel()
         running.cache.flush()
         running.cache.close()
-        self._tell(running)
+        running.tell_notices(self._emit)
         running.cache.log.flush()
         running.rates.save()
         if running.store is not None:

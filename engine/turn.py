@@ -79,6 +79,7 @@ class Turn:
     draft_match: int = 0  # of the draft in the step that runs
     drafted: int = 0
     accepted: int = 0
+    doubtful: int = 0  # tokens of the answer that were drawn before damage below them was met
 
     @property
     def prompt(self) -> Tokens:
@@ -126,6 +127,7 @@ class Turn:
         does not count any more either, nor may any of what is left have been moved. What is computed in its place is
         handed to the files anew."""
         self.approximate = self.kv.approximate
+        self.doubtful = len(self.generated) if self.kv.doubted else self.doubtful
         self.handed, self.handing = min(self.handed, self.kv.num_tokens), None
         self.found, self.taken = (_before(self.kv.num_tokens, spans) for spans in (self.found, self.taken))
         return covered(self.found)
@@ -190,6 +192,7 @@ class Turn:
             drafted=self.drafted,
             accepted=self.accepted,
             gaps=self.gaps(),
+            doubtful=self.doubtful,
         )
 
 

@@ -15,7 +15,7 @@ from app.chat.rich_text import BlockView, RichText
 from app.chat.sources import Sources
 from app.chat.stream import BlockStream, Change
 from app.chat.thought import ThoughtView
-from app.chat.words import report_line, saved_words, state_words
+from app.chat.words import doubt_words, report_line, saved_words, state_words
 from app.core.borne_out import PAGES_SAY, not_borne_out
 from app.core.errors import UserError
 from app.core.events import TurnPhase
@@ -216,6 +216,10 @@ class AnswerView(QWidget):
             note = CoverageNote(message.report, is_last)
             note.read_rest.connect(self.read_rest)
             self._foot.addWidget(note)
+        if doubt := doubt_words(message, is_last):
+            self._foot.addWidget(label(doubt, "warn"))
+            if is_last and not self._elsewhere:
+                self._foot.addWidget(button("Answer again", self.regenerate.emit), 0, Qt.AlignmentFlag.AlignLeft)
         unfinished = state_words(message, self._elsewhere)
         if unfinished:
             self._foot.addWidget(label(unfinished, "muted" if self._elsewhere else "warn"))

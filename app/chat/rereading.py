@@ -43,6 +43,7 @@ class Rereading(QObject):
         self._screen = screen
         self._follow = QTimer(self, singleShot=True, interval=FOLLOW_MS)  # the end of a killed process is no change
         self._follow.timeout.connect(self.look)
+        services.events.answer_changed.connect(lambda event: self._changed(event.conversation))
 
     def load(self, conversation: ConversationId) -> Callable[[], Loaded]:
         """What reads a conversation with its messages; not for the main thread."""
@@ -66,6 +67,11 @@ class Rereading(QObject):
         """The messages anew, a running turn included. `question`: goes back into the empty composer."""
         if conversation is not None:
             self._services.tasks.read(self.load(conversation), lambda loaded: self._show(loaded, question))
+
+    def _changed(self, conversation: ConversationId) -> None:
+        """What is noted with an answer; where the next one is being written it shows when that ends."""
+        if self._screen.holds(conversation) and self._screen.answering() is None:
+            self.again(conversation)
 
     def look(self) -> None:
         """Shows what another process (the command line) has stored in or taken from the shown conversation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.core.borne_out import doubt
 from app.core.events import TurnPhase
 from app.core.records import Message, StoredCitation, TurnReport
 from app.widgets.format import about, count, duration, per_second, plural, rate
@@ -116,6 +117,13 @@ def state_words(message: Message, elsewhere: bool = False) -> str:
     if reason == "context":
         return "Stopped: the context is full."
     return ""
+
+
+def doubt_words(message: Message, is_last: bool) -> str:
+    """What to think of an answer on state that was found damaged, and what to do; empty for others."""
+    again = "Answer again to be sure (Ctrl+R)." if is_last else "Edit its question to have it answered again."
+    found = doubt(message)
+    return f"{found} {again}" if found else ""
 
 
 def page_words(citation: StoredCitation) -> str:

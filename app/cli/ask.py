@@ -16,7 +16,7 @@ from app.cli.opening import check_model_choices, choose_scope, opened
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
 from app.cli.vectors import after_answer
 from app.cli.ways import way_out
-from app.core.borne_out import not_borne_out
+from app.core.borne_out import doubt, not_borne_out
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase, TurnText, TurnWithdrawn
 from app.core.explain import explain_lines, operations_of, spans_json, tokens_json
@@ -205,6 +205,8 @@ def report(session: Session, message: Message, conversation: Conversation, looku
         console.text(line)
     if message.report is None:
         return
+    if doubtful := doubt(message):
+        console.note(doubtful)
     if message.report.coverage:
         console.text(f"  {message.report.coverage}")
         for line in read_lines(message.report):
@@ -256,6 +258,7 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "operations": [asdict(one) for one in operations_of(turn)] if turn else None,
         "difference": asdict(turn.difference) if turn and turn.difference else None,
         "approximate": turn.approximate if turn else None,
+        "doubtful_tokens": turn.doubtful if turn else None,
         "conversation": {"id": conversation.id, "title": conversation.title},
     }
 

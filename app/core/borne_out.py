@@ -1,4 +1,5 @@
-"""Whether anything in the documents bears an answer out, in words. Light: the window's first paint needs it."""
+"""Whether the documents bear an answer out, and whether its state was sound, in words. Light: the window's first paint
+needs it."""
 
 from __future__ import annotations
 
@@ -17,3 +18,13 @@ def not_borne_out(answer: Message) -> str:
     if answer.state != "complete" or not answer.text.strip() or any(c.ranges for c in answer.citations):
         return ""
     return NOT_BORNE_OUT
+
+
+def doubt(message: Message) -> str:
+    """Why an answer may be wrong that was written on damaged state; empty for others."""
+    report = message.report
+    if report is None or not report.doubtful:
+        return ""
+    part = "This" if report.doubtful >= len(message.tokens) else f"The first {report.doubtful:,} tokens of this"
+    verb = "was" if part == "This" else "were"
+    return f"{part} {verb} written on saved state that was found damaged since, and may be wrong."

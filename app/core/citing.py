@@ -240,4 +240,5 @@ def report_of(
         saved_ms=saved_ms,
         model=model,
         gaps=finished.gaps,
+        doubtful=finished.doubtful,
     )

@@ -96,6 +96,14 @@ class TurnError:
 
 
 @dataclass(frozen=True)
+class AnswerChanged:
+    """Something is noted with an answer that had ended: its state was found damaged."""
+
+    conversation: ConversationId
+    message: Message
+
+
+@dataclass(frozen=True)
 class ConversationChanged:
     """Title, documents, mode, draft or trash state changed, or the conversation is new."""
 
@@ -198,6 +206,7 @@ WorkspaceEvent = (
     | TurnText
     | TurnDone
     | TurnError
+    | AnswerChanged
     | ConversationChanged
     | ConversationPurged
     | ImportQueued

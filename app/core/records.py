@@ -161,7 +161,8 @@ class TurnReport:
     `difference`: where reuse ended early; `approximate`: the state holds tokens that were moved after a removal.
     `gaps`: [start, stop) of the prompt, where what was computed lies; (): behind all that was reused. `operations`:
     what was done to the history since the turn before. `pages_say`: where nothing bears the answer out, sentences of
-    its pages that the application quotes because they are about the question; no part of the answer.
+    its pages that the application quotes because they are about the question; no part of the answer. `doubtful`: so
+    many of its first tokens were written on state that was found damaged then or later.
     """
 
     tokens: TokenReport
@@ -181,6 +182,7 @@ class TurnReport:
     gaps: tuple[tuple[int, int], ...] = ()
     operations: tuple[Operation, ...] = ()
     pages_say: tuple[StoredCitation, ...] = ()
+    doubtful: int = 0
 
     def recomputed(self) -> tuple[ComputedSpan, ...]:
         """What was read again although an earlier turn had read it."""

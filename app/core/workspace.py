@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from app.core.catalog import ModelCatalog
 from app.core.chats import Chats
 from app.core.document_actions import DocumentActions, Drop
+from app.core.doubted import Doubted
 from app.core.embedding import Shelves
 from app.core.engine_host import EngineHost
 from app.core.events import WorkspaceEvent
@@ -89,6 +90,7 @@ class Workspace:
         self._on_event = on_event
         self._lock = threading.RLock()
         self._closed = False
+        self._doubted = Doubted(store, self._emit)
         self._stored_settings = StoredSettings(paths.settings, settings, self._emit)
         self._store: ConversationStore | None = None
         self._host = EngineHost(self._from_engine)
@@ -160,10 +162,8 @@ class Workspace:
 
     # --- models -------------------------------------------------------------------------------------
     def load_model(self, path: Path | None = None) -> None:
-        """Returns at once; ModelLoading* -> ModelLoaded | ModelFailed. None: the remembered choice.
-
-        A model that loads is remembered. Raises UserError when there is no choice yet or the file is gone.
-        """
+        """Returns at once; ModelLoading* -> ModelLoaded | ModelFailed. None: the remembered choice; what loads is
+        remembered. Raises UserError when there is no choice yet or the file is gone."""
         chosen = path or self.models.chosen
         if chosen is None:
             raise no_model()
@@ -229,8 +229,7 @@ class Workspace:
 
     def price(self, conversation: ConversationId, draft: str, instead_of: MessageId | None = None) -> Price:
         """What sending `draft` would cost now, or asking it instead of that question. Raises UserError when no model is
-        loaded. About a millisecond when the documents were counted before, else as long as tokenising them takes.
-        """
+        loaded. About a millisecond when the documents were counted before, else as long as tokenising them takes."""
         situation, _ = self._histories.situation(conversation, self._host.gate.current(), before=instead_of)
         plan = self._planner.plan(situation, draft, look_up=False)
         moved = self.conversations.cuts.moved(conversation)
@@ -284,6 +283,7 @@ class Workspace:
     def _emit(self, event: WorkspaceEvent) -> None:
         """A listener's fault must not end a turn or the engine."""
         self.ahead.hear(event)
+        self._doubted.hear(event)
         try:
             self._on_event(event)
         except Exception:

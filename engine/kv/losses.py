@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.kv.disk import DiskTier
+from engine.kv.doubts import Doubts
 from engine.kv.hiddens import HiddenCache
 from engine.kv.keys import Key
 from engine.kv.notices import Notice, Stretch
@@ -30,7 +31,7 @@ _NOTICE = Notice(
 
 
 class Losses:
-    """Engine thread only."""
+    """Engine thread only. `doubts`: what was answered on pages before they were found wrong."""
 
     def __init__(self, tree: PageTree, pool: PagePool, disk: DiskTier | None, hiddens: HiddenCache) -> None:
         self._tree = tree
@@ -39,6 +40,7 @@ class Losses:
         self._disk = disk
         self._seen = lost_count()
         self._looked = 0.0
+        self.doubts = Doubts()
         self._notices: list[Notice] = []
         self._met: dict[str, set[Stretch]] = {}
 
@@ -70,6 +72,8 @@ class Losses:
     def distrust(self, page: Node, sound: Callable[[Node], bool] = lambda node: False) -> None:
         """The page and all after it count as absent from now on, on disk too but for what is `sound` there; a sequence
         that holds them ends before them at its next step."""
+        if not page.buffer.lost:  # else no step that read it since counted
+            self.doubts.met(page)
         self._hiddens.clear()  # one may have been computed on it, and its key is that of a sound one
         below = [node for node in self._tree if page in node.path()]
         for node in sorted(below, key=lambda node: -node.stop):

@@ -49,12 +49,13 @@ class PageBuffer:
         filled: rows that some holder relies on; sealed: no row may change any more.
         writer: the holder that may append rows at `filled`; slab: None where the memory is a mapped file's, which has
             the whole `record` there (uint8 [record bytes]) since `mapped_at` (time.monotonic).
-        spoiled: it was found wrong, or rows were copied from what was, or from memory that was lost; shed: bytes that
-            were given back to the system.
+        spoiled: it was found wrong, or rows were copied from what was, or from memory that was lost; doubted: it itself
+            was found wrong, nobody knows since when; shed: bytes that were given back to the system.
     """
 
     __slots__ = (
-        "address", "filled", "mapped_at", "record", "refs", "sealed", "shed", "slab", "spoiled", "view", "writer",
+        "address", "doubted", "filled", "mapped_at", "record", "refs", "sealed", "shed", "slab", "spoiled", "view",
+        "writer",
     )  # fmt: skip
 
     def __init__(self, slab: Slab | None, view: npt.NDArray[np.uint8]) -> None:
@@ -69,7 +70,7 @@ class PageBuffer:
     def reset(self) -> None:
         self.refs = 0
         self.filled = 0
-        self.sealed = self.spoiled = False
+        self.sealed = self.spoiled = self.doubted = False
         self.writer: object = None
 
     @property

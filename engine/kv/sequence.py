@@ -31,7 +31,7 @@ class Sequence:
         bytes_read: read from disk to build it; bytes_queued: queued for writing on its behalf (both bytes).
         hidden: final hidden vector (float32 [channels], after the output norm) of the last token, or None
             if it is not known.
-        anchors: positions at which others are likely to go on, see windows.py.
+        anchors: positions at which others are likely to go on, see windows.py; doubted: see pool.py.
     """
 
     def __init__(self, cache: KvCache) -> None:
@@ -47,7 +47,7 @@ class Sequence:
         self.hidden: npt.NDArray[np.float32] | None = None
         self.bytes_read = 0
         self.bytes_queued = 0
-        self.released = False
+        self.released = self.doubted = False
         self.shed_pages = 0  # leading pages whose windows are settled, see shedding.py
         cache.shedding.watch(self)
 
@@ -231,6 +231,7 @@ class Sequence:
         pages = [*itertools.takewhile(lambda page: not page.buffer.lost, self._pages)]
         whole = len(pages) == len(self._pages) and not (self._ids and self._open[0].lost)
         if not whole:
+            self.doubted = any(page.buffer.doubted for page in self._pages[len(pages) :])
             self.settle(pages, tail=False)
         return not whole
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.messages import (
+    AnswerDoubted,
     ComputedRange,
     ConversationId,
     EngineNotice,
@@ -17,6 +18,7 @@ from engine.messages import (
     TokenDelta,
     Tokens,
     TurnFinished,
+    TurnId,
     TurnRestored,
 )
 from engine.store.mapping import can_map
@@ -72,6 +74,7 @@ def test_a_file_cut_short_under_an_answer_does_not_change_it(
         assert answered.reused.total == keep * driver.loaded.page_tokens, "what was lost does not count"
         assert sum(part.tokens for part in answered.computed) == len(tokens) - answered.reused.total
         assert answered.generated == twin.generated
+        assert not answered.doubtful, "no step that met the loss counted"
         assert driver.wait(lambda event: isinstance(event, EngineNotice) and "in use" in event.what)
         again = driver.run("3", "c", tokens + answered.generated + prompt(3, 4))
         assert again.reused.total >= len(tokens), "what was computed again is kept"
@@ -127,6 +130,9 @@ def test_damage_under_a_page_in_use_that_another_process_finds_is_neither_used_n
         size = driver.loaded.page_tokens  # type: ignore[union-attr]
         assert answered.generated == twin.generated
         assert answered.computed[0] == ComputedRange(size, "damaged", answered.computed[0].at), "what is behind stays"
+        assert not answered.doubtful, "it was met before the first token"
+        doubted = [event for event in driver.events if isinstance(event, AnswerDoubted)]
+        assert doubted == [AnswerDoubted(TurnId("1"), ConversationId("c"))], "the answer before may be wrong"
         assert driver.wait(lambda event: isinstance(event, EngineNotice))
     assert verified(tmp_path / "kv")
     with Driver(model, tmp_path / "kv") as driver:
@@ -145,8 +151,26 @@ def test_an_answer_that_runs_takes_such_pages_anew(
         found_by_another(tmp_path / "kv", 3)
         answered = driver.result("2")
         assert 0 < answered.reused.total < len(tokens), "what was damaged does not count"
+        assert 3 <= answered.doubtful < len(answered.generated), "what was drawn before is told"
         fresh = tokens + answered.generated + prompt(3, 4)
         again = driver.run("3", "c", fresh, LONG)
     assert verified(tmp_path / "kv")
     with Driver(model, tmp_path / "cold") as driver:
         assert driver.run("3", "c", fresh, LONG).generated == again.generated
+
+
+@pytest.mark.skipif(not can_map(), reason="pages are read into memory here")
+def test_damage_that_another_process_finds_is_told_of_the_answers_on_it_though_nobody_asks(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+) -> None:  # fmt: skip
+    """Once, of those that used the page as it lay in the file; others are not in doubt."""
+    monkeypatch.setattr("engine.service._TIDY_SECONDS", 0.05)
+    tokens, _ = kept(model, tmp_path / "kv", LONG)
+    with Driver(model, tmp_path / "kv") as driver:
+        driver.run("1", "c", tokens)
+        driver.run("2", "elsewhere", prompt(600, 9))
+        found_by_another(tmp_path / "kv", 3)
+        driver.wait(lambda event: isinstance(event, AnswerDoubted))
+        driver.run("3", "c", tokens)
+        doubted = [event for event in driver.events if isinstance(event, AnswerDoubted)]
+    assert doubted == [AnswerDoubted(TurnId("1"), ConversationId("c"))]

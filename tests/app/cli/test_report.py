@@ -48,6 +48,18 @@ def test_an_answer_that_no_passage_bears_out_says_so(
     assert answer_json(message, TALK)["not_borne_out"] is not cited
 
 
+def test_an_answer_on_damaged_state_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGEKEEP_HOME", str(tmp_path / "home"))
+    Paths.default().create()
+    for doubtful in (0, 5):
+        err = io.StringIO()
+        message = replace(ANSWER, report=replace(RESTS, doubtful=doubtful))
+        with open_session(Console(as_json=False, out=io.StringIO(), err=err), Settings()) as session:
+            report(session, message, TALK)
+        assert ("This was written on saved state that was found damaged since" in err.getvalue()) is bool(doubtful)
+        assert answer_json(message, TALK)["doubtful_tokens"] == doubtful
+
+
 def test_pages_that_speak_for_themselves_are_told_as_that() -> None:
     rests = replace(RESTS, pages_say=(CITED,))
     heading, line = pages_say_lines(rests)

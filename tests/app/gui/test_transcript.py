@@ -211,6 +211,23 @@ def test_pages_that_are_quoted_below_an_answer_can_be_opened(transcript: Transcr
     assert opened.args == [quoted]
 
 
+def test_an_answer_on_damaged_state_says_so_and_is_written_again_on_a_click(
+    transcript: Transcript, qtbot: QtBot
+) -> None:
+    doubtful = replace(REPORT, doubtful=3)
+    nine = Tokens.generated(range(9))
+    answers = [replace(message(n, "assistant", "So it is.", report=doubtful), tokens=nine) for n in (2, 4)]
+    transcript.show_messages([message(1, "user", "Q"), answers[0], message(3, "user", "Q"), answers[1]])
+    earlier, last = ([text.text() for text in view.findChildren(QLabel)] for view in transcript.answers)
+    told = "The first 3 tokens of this were written on saved state that was found damaged since, and may be wrong."
+    assert f"{told} Edit its question to have it answered again." in earlier
+    assert f"{told} Answer again to be sure (Ctrl+R)." in last
+    again = [[b for b in view.findChildren(QPushButton) if b.text() == "Answer again"] for view in transcript.answers]
+    assert not again[0]
+    with qtbot.waitSignal(transcript.regenerate):
+        again[1][0].click()
+
+
 def test_stopped_answer_says_so_and_offers_to_go_on(transcript: Transcript, qtbot: QtBot) -> None:
     transcript.show_messages([message(1, "user", "Q"), message(2, "assistant", "Half", state="cancelled")])
     go_on = [b for b in transcript.answers[0].findChildren(QPushButton) if b.text() == "Continue"]
