@@ -144,12 +144,15 @@ class Index:
             return True
 
     def _forget_removed(self) -> None:
-        """Takes out what the log of removals names; reads everything anew if the log does not reach back far enough."""
+        """Takes out what the log of removals names. If that does not reach back far enough everything is read anew, and
+        what has not had the same row all the time counts as taken out."""
         known = self._removed
         query = "SELECT coalesce(max(seq), 0), coalesce(min(seq), 1) FROM removed"
         self._removed, first = self._reader.execute(query).fetchone()
         if first > known + 1:
-            self._taken_out += map(Key, self._parents)
+            rows = "SELECT key FROM records WHERE model = ? GROUP BY key HAVING max(seq) <= ?"
+            left = {key for (key,) in self._reader.execute(rows, (self.model, self._last))}
+            self._taken_out += (Key(key) for key in self._parents if key not in left)
             self._parents, self._records, self._last = {}, {}, 0
             return
         query = "SELECT key FROM removed WHERE model = ? AND seq > ?"

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from engine.collector import collector_at_rest
 from engine.kv.keys import Key
 from engine.store.opening import INDEX_NAME
 from engine.store.rows import move_record, transaction
 from engine.store.schema import connect
+from engine.store.tools import StoreTools
 from tests.engine.kv.small import PAGE
 from tests.engine.store.opened import Opened, tokens_of
 
@@ -74,6 +77,33 @@ def test_what_is_hidden_beside_a_look_up_does_not_come_back(tmp_path: Path) -> N
         hiding.join()
         assert index.find(key) is None
         assert index.parent(key) is None
+
+
+def test_where_the_log_of_removals_is_too_short_only_what_changed_counts_as_taken_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever uses a page that was taken out reads all of it again: not the gigabytes that nobody touched."""
+    monkeypatch.setattr("engine.store.rows._MAX_REMOVED", 1)
+    with Opened(tmp_path) as opened:
+        kept, gone = opened.converse("kept", LONG).pages, opened.converse("gone", tokens_of(range(90, 150))).pages
+        index = opened.store._index
+        index.refresh()
+        index.taken_out()
+        with StoreTools(tmp_path) as tools:
+            tools.forget("gone")
+        with closing(connect(tmp_path / INDEX_NAME)) as other, transaction(other) as db:
+            (left,) = db.execute("SELECT count(*) FROM removed").fetchone()
+            seq, segment, offset = db.execute(
+                "SELECT seq, segment, offset FROM records WHERE key = ?", (kept[2].key,)
+            ).fetchone()
+            move_record(db, seq, segment, offset)
+        assert left == 1, "the log does not say which"
+        assert index.refresh()
+        taken_out = {*index.taken_out()}
+        assert {page.key for page in gone} < taken_out, "and its end"
+        assert taken_out & {page.key for page in kept} == {kept[2].key}, "written anew meanwhile"
+        assert all(index.find(page.key) for page in kept)
+        assert not any(index.find(page.key) for page in gone)
 
 
 def test_rows_that_are_read_together_are_those_that_are_read_alone(tmp_path: Path) -> None:
