@@ -92,7 +92,7 @@ def test_saving_comes_back_where_files_were_removed(tmp_path: Path, what: str, b
             opened.cache.save("c", sequence)
             opened.cache.flush(240)
         remove(store, what)
-        assert opened.store.stat().bytes >= 0
+        opened.store.stat()  # it does not fail
         append(sequence, tokens_of(range(600 + sequence.num_tokens - len(BEGUN), 600 + 2 * PAGE)))
         opened.cache.save("c", sequence)
         assert opened.cache.flush(240)
