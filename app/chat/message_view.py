@@ -16,7 +16,7 @@ from app.chat.sources import Sources
 from app.chat.stream import BlockStream, Change
 from app.chat.thought import ThoughtView
 from app.chat.words import doubt_words, report_line, saved_words, state_words
-from app.core.borne_out import PAGES_SAY, not_borne_out
+from app.core.borne_out import PAGES_SAY, REPEATS, not_borne_out
 from app.core.errors import UserError
 from app.core.events import TurnPhase
 from app.core.records import Message
@@ -206,6 +206,8 @@ class AnswerView(QWidget):
             self._foot.addWidget(sources)
         if unsupported := not_borne_out(message):
             self._foot.addWidget(label(unsupported, "muted"))
+        if message.report is not None and message.report.repeats:
+            self._foot.addWidget(label(REPEATS, "warn"))
         if message.report is not None and (quoted := message.report.pages_say):
             self._foot.addWidget(label(PAGES_SAY, "muted"))
             pages = Sources(self._theme, quoted, dict.fromkeys((one.marker for one in quoted), 0))

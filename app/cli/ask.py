@@ -6,11 +6,10 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from app.cli.chat import message_numbered
-from app.cli.citations import citation_lines, pages_say_lines
+from app.cli.citations import citation_lines, remark_lines
 from app.cli.console import Console
 from app.cli.opening import check_model_choices, choose_scope, opened
 from app.cli.session import Session, engine_options, open_session, stored_settings, with_engine_options
@@ -45,7 +44,7 @@ def run(options: Namespace, console: Console) -> None:
     with open_session(console, stored_settings(lambda s: _settings(s, options))) as session:
         model = session.model_path(options.model)
         session.workspace.models.info(model)  # a wrong model is told before any document is taken in
-        documents = [session.import_file(Path(file)) for file in options.files]
+        documents = [session.named(file) for file in options.files]
         session.workspace.load_model(model)
         check_model_choices(session.wait_for_model(), options.template, options.reasoning)
         goes_on = bool(options.resume or options.rest or options.edit)
@@ -201,7 +200,7 @@ def report(session: Session, message: Message, conversation: Conversation, looku
         console.text(line)
     if unsupported := not_borne_out(message):
         console.text(f"  {unsupported}")
-    for line in pages_say_lines(message.report):
+    for line in remark_lines(message.report):
         console.text(line)
     if message.report is None:
         return
@@ -240,6 +239,7 @@ def answer_json(message: Message, conversation: Conversation, lookup: Lookup | N
         "reasoning": message.reasoning,
         "citations": [citation_json(citation, numbers) for citation in message.citations],
         "not_borne_out": bool(not_borne_out(message)),
+        "repeats": bool(turn and turn.repeats),
         "pages_say": [citation_json(c, {c.marker: c.marker}) for c in turn.pages_say] if turn else [],
         "tokens": tokens_json(turn.tokens) if turn else None,
         "timings_ms": asdict(turn.timings_ms) if turn else None,

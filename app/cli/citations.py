@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.core.borne_out import PAGES_SAY
+from app.core.borne_out import PAGES_SAY, REPEATS
 from app.core.records import StoredCitation, TurnReport
 from app.core.shown_numbers import printed_numbers
 
@@ -34,10 +34,13 @@ def citation_lines(text: str, citations: Sequence[StoredCitation]) -> Iterator[s
         yield f"    ({', '.join(used)})"
 
 
-def pages_say_lines(report: TurnReport | None) -> list[str]:
-    """What Pagekeep quotes because nothing bears the answer out: `FILE, page 34: “quote”`, a line each."""
-    quoted = [f"  {_place(citation)}" for citation in report.pages_say] if report else []
-    return [f"  {PAGES_SAY}", *quoted] if quoted else []
+def remark_lines(report: TurnReport | None) -> list[str]:
+    """That an answer repeats another one; what Pagekeep quotes because nothing bears it out: `FILE, page 34: “quote”`,
+    a line each."""
+    if report is None:
+        return []
+    quoted = [f"  {_place(citation)}" for citation in report.pages_say]
+    return [*([f"  {REPEATS}"] if report.repeats else ()), *([f"  {PAGES_SAY}"] if quoted else ()), *quoted]
 
 
 def _place(citation: StoredCitation) -> str:

@@ -42,7 +42,7 @@ def build_parser() -> Parser:
 
 def _add_ask(commands: Commands) -> None:
     ask = command(commands, "ask", "Answer a question about documents, with citations")
-    ask.add_argument("files", nargs="*", metavar="FILE", help="PDF files the conversation is about")
+    ask.add_argument("files", nargs="*", metavar="FILE", help="PDF files or names of documents it is about")
     ask.add_argument("-q", "--question", metavar="TEXT", help="needed unless --resume or --rest is given")
     ask.add_argument("--conversation", metavar="NAME", help="continue it, or begin it under this name")
     ask.add_argument("--mode", choices=("whole", "retrieve", "survey", "auto"), help=MODES)

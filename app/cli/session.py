@@ -7,7 +7,7 @@ import queue
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,16 @@ class Session:
             if not Path(name).is_file():
                 raise
             return self.import_file(Path(name))
+
+    def named(self, name: str) -> Document:
+        """The file of that name, taken in; where there is none, the library's document of that name."""
+        from rag.errors import DocumentError
+
+        path = Path(name)
+        if not path.exists():
+            with suppress(DocumentError):
+                path = self.workspace.library.find(name).path
+        return self.import_file(path)
 
     def model_path(self, wanted: str | None) -> Path:
         """The wanted model, the remembered one, or the starter model, which is fetched when there is none."""

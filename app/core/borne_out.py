@@ -3,10 +3,36 @@ needs it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
 from app.core.records import Message
 
+MARKS = re.compile(r"\[\d[\d,; ]*\]")  # of passages, which count on
+
 NOT_BORNE_OUT = "No passage of the documents bears this answer out."
+REPEATS = "Word for word what the model answered to an earlier question of this conversation."
+LEAST_REPEATED = 4  # words: "Yes, it is." may well be said twice
 PAGES_SAY = "The pages themselves, nearest to the question (quoted by Pagekeep):"
+
+
+def repeats(answer: str, before: Sequence[Message]) -> bool:
+    """Whether that is word for word an earlier answer, to a question in other words; `before`: the conversation up to
+    its question, that included."""
+    said = _words(answer)
+    if len(said) < LEAST_REPEATED:
+        return False
+    *_, question = (message for message in before if message.role == "user")
+    return any(
+        asked.role == "user" and told.role == "assistant" and _words(told.text) == said
+        for asked, told in pairwise(before)
+        if _words(asked.text) != _words(question.text)
+    )
+
+
+def _words(text: str) -> list[str]:
+    return MARKS.sub(" ", text).casefold().split()
 
 
 def not_borne_out(answer: Message) -> str:

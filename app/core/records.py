@@ -162,7 +162,8 @@ class TurnReport:
     `gaps`: [start, stop) of the prompt, where what was computed lies; (): behind all that was reused. `operations`:
     what was done to the history since the turn before. `pages_say`: where nothing bears the answer out, sentences of
     its pages that the application quotes because they are about the question; no part of the answer. `doubtful`: so
-    many of its first tokens were written on state that was found damaged then or later.
+    many of its first tokens were written on state that was found damaged then or later. `repeats`: it is word for word
+    what the model answered to another question of the conversation.
     """
 
     tokens: TokenReport
@@ -183,6 +184,7 @@ class TurnReport:
     operations: tuple[Operation, ...] = ()
     pages_say: tuple[StoredCitation, ...] = ()
     doubtful: int = 0
+    repeats: bool = False
 
     def recomputed(self) -> tuple[ComputedSpan, ...]:
         """What was read again although an earlier turn had read it."""

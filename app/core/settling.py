@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.core.answers import AnswerStream
+from app.core.borne_out import repeats
 from app.core.citing import cite_answer, coverage, pages_say, passages_by_marker, report_of, with_coverage
 from app.core.explain import after_cut, explained, last_computed
 from app.core.records import Message, TurnReport
@@ -38,6 +39,7 @@ def settled(
         report = replace(report, pages_say=pages_say(question.text, _shown(question, numbered), services.library()))
     found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
     report = replace(report, difference=found, approximate=bool(finished.approximate))
+    report = replace(report, repeats=repeats(answer.text, request.messages))
     if services.store().cuts.made_after(answer.conversation, last_computed(request.messages) or answer.created):
         report = replace(report, tokens=replace(report.tokens, computed=after_cut(report.tokens.computed)))
     if stream.looped:

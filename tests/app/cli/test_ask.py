@@ -110,6 +110,14 @@ def test_keys_and_citation(pagekeep, starter_model: Path) -> None:
             assert set(part) == {"page_index", "page_label", "char_start", "char_count"}
 
 
+def test_a_document_of_the_library_is_asked_by_its_name(pagekeep, starter_model: Path) -> None:
+    pagekeep("index", "add", sample_pdf(), "--words-only")
+    asked = ("-q", QUESTION, "--mode", "retrieve", "--model", starter_model, "--max-tokens", 1, "--json")
+    assert pagekeep("ask", sample_pdf().name, *asked).json["mode"] == "passages"
+    missing = pagekeep("ask", "other.pdf", *asked)
+    assert "other.pdf is not there" in missing.err + missing.out
+
+
 def test_the_cited_range_is_the_quote_on_the_page(pagekeep, starter_model: Path) -> None:
     import pypdfium2
 

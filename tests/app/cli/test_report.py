@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from app.cli.ask import answer_json, report
-from app.cli.citations import citation_lines, pages_say_lines
+from app.cli.citations import citation_lines, remark_lines
 from app.cli.console import Console
 from app.cli.session import open_session
-from app.core.borne_out import NOT_BORNE_OUT, PAGES_SAY
+from app.core.borne_out import NOT_BORNE_OUT, PAGES_SAY, REPEATS
 from app.core.paths import Paths
 from app.core.records import Conversation, Message, MessageId, PageUse, PhaseTimes, TokenReport, TurnReport
 from app.core.settings import Settings
@@ -62,9 +62,11 @@ def test_an_answer_on_damaged_state_says_so(tmp_path: Path, monkeypatch: pytest.
 
 def test_pages_that_speak_for_themselves_are_told_as_that() -> None:
     rests = replace(RESTS, pages_say=(CITED,))
-    heading, line = pages_say_lines(rests)
+    heading, line = remark_lines(rests)
     assert heading == f"  {PAGES_SAY}"
     assert line == f"  {CITED.document}, page {CITED.page_labels[0]}: “{CITED.quote}”"
     (quoted,) = answer_json(replace(ANSWER, report=rests), TALK)["pages_say"]
     assert (quoted["quote"], quoted["ranges"][0]["page_index"]) == (CITED.quote, CITED.ranges[0].page_index)
     assert TurnReport.from_json(rests.to_json()) == rests
+    assert remark_lines(replace(RESTS, repeats=True)) == [f"  {REPEATS}"]
+    assert remark_lines(RESTS) == remark_lines(None) == []

@@ -609,6 +609,26 @@ def test_an_answer_that_found_nothing_tells_how_much_was_read(desk: Desk) -> Non
     assert desk.store.messages(c.id)[-1].report.read == (listed,), "it is stored"
 
 
+def test_an_answer_that_was_given_to_another_question_is_told(desk: Desk) -> None:
+    c = desk.store.create()
+    told = []
+    for question, answer in (
+        ("Which sound?", "Purple elephants sing at night."),
+        ("Which colour?", "Purple  elephants sing at night."),
+        ("Which colour?", "Purple elephants dance."),
+        ("Which time?", "It is so."),
+        ("Which place?", "It is so."),
+    ):
+        desk.engine.answer = [*desk.text_ids(answer), desk.end]
+        desk.turns.ask(c.id, question)
+        told.append(desk.end_of_turn().message.report.repeats)
+    assert told == [False, True, False, False, False]
+    assert desk.store.messages(c.id)[3].report.repeats, "it is stored"
+    desk.engine.answer = [*desk.text_ids("Purple elephants dance."), desk.end]
+    desk.turns.regenerate(c.id)
+    desk.end_of_turn()
+
+
 def test_the_pages_are_quoted_where_they_do_not_bear_the_answer_out(desk: Desk) -> None:
     document = desk.library.add(sample_pdf())
     c = desk.store.create(documents=[int(document.id)], mode="passages")
