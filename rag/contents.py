@@ -73,6 +73,13 @@ class Contents:
         labels = dict(rows)
         return [str(labels.get(page, page + 1)) for page in range(self.document(document_id).pages)]
 
+    def listing_pages(self, document_id: DocumentId) -> frozenset[int]:
+        """Pages of tables of contents and indexes."""
+        rows = self._shelf.db.tuples(
+            "SELECT page_index FROM pages WHERE document_id = ? AND listing = 1", (document_id,)
+        )
+        return frozenset(page for (page,) in rows)
+
     def page_text(self, document_id: DocumentId, page_index: int) -> str:
         """The page's text with hyphenated words joined and ligatures expanded; empty if there is none."""
         row = self._shelf.db.row(

@@ -40,6 +40,8 @@ SUMMARY = re.compile(
     rf"|^what\s+(?:is|are)\s+(?:the\s+)?{_CALLED}\b(?:\s+of\b|$)"
     rf"|^what\s+(?:is|are)\s+{DOCUMENT}\s+(?:all\s+)?about{_BRIEFLY}$|^what\s+{DOCUMENT}\s+(?:is|are)\s+(?:all\s+)?about$"
     rf"|^what\s+do(?:es)?\s+{NAMED_DOCUMENT}\s+{_SAYS}{_BRIEFLY}$"
+    rf"|^what\s+(?:is|are)\s+(?:the\s+)?(?:topic|subject|theme|purpose|aim|goal|objective)s?\s+of\s+{DOCUMENT}$"
+    rf"|^what\s+is\s+(?:this|the)\s+(?:document|manual|guide|book|paper|report|pdf)\s+for$|^tell\s+(?:me|us)\s+(?:\w+\s+)?about\s+{DOCUMENT}$"
     rf"|^(?:what|which)\s+(?:\w+\s+)?(?:topics|themes|subjects)\s+do(?:es)?\s+{DOCUMENT}\b"
     r"|^(?:what|which)\s+(?:\w+\s+)?(?:topics|themes|subjects)\s+are\s+(?:covered|discussed|treated|addressed)\b"
     rf"|^(?:briefly\s+)?(?:explain|describe|present)\s+(?:{DOCUMENT}|the\s+(?:contents?|plot|storyline|whole|entire)\b)",
@@ -47,15 +49,15 @@ SUMMARY = re.compile(
 )
 FILE_NAME = re.compile(r"\S+\.pdf\b", re.IGNORECASE)
 _NO_TOPIC = """
-a about all an and appendix are arguments article as book bottom brief briefly bullet can central chapter chapters
+a about aim all an and appendix are arguments article as book bottom brief briefly bullet can central chapter chapters
 claims concise conclusion conclusions content contents contract core could cover covered deal describe detailed
 discussed document documents does dr essence everything executive explain facts file files findings first five for
-four general get gist give highlights i ideas important in insights into is it its key last lessons like line long
-main major make manual me message messages most need next novel nutshell of one outline overview page pages paper
-paragraph part parts pdf please plot point points previous principal produce provide quick recap report results say
-second section sections sentence sentences short so story study sum summaries summarise summarize summary synopsis
-takeaway takeaways talk tell text that the theme themes thesis things third this three tl tldr topic topics two up
-upshot us want was were what whole with words would write you
+four general get gist give goal good highlights i ideas important in insights into is it its key last lessons like
+line long main major make manual me message messages most need next novel nutshell objective of one outline overview
+page pages paper paragraph part parts pdf please plot point points previous principal produce provide purpose quick
+recap report results say second section sections sentence sentences short so something story study subject sum
+summaries summarise summarize summary synopsis takeaway takeaways talk tell text that the theme themes thesis things
+third this three tl tldr topic topics two up upshot us want was were what whole with words would write you
 """
 NO_TOPIC_WORDS = frozenset(_NO_TOPIC.split())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.core.documents import DocumentTexts
 from app.core.scoping import Searched
 from app.core.searches import beginning_hit
-from rag.types import Hit, Passage
+from rag.types import DocumentId, Hit, Passage
 
 if TYPE_CHECKING:
     from rag import Library
@@ -30,9 +30,28 @@ def beginning(texts: DocumentTexts, library: Library, searched: Searched, most: 
 def opening(texts: DocumentTexts, library: Library, searched: Searched, most: int) -> list[Hit]:
     """The first passages of the documents searched, as far as they stand on their first pages: two of one, one each of
     several."""
+    hits = _opening(texts, library, searched, most)
+    return [hit for hit in hits if hit.page_index < FIRST_PAGES]
+
+
+def introduction(texts: DocumentTexts, library: Library, searched: Searched, most: int) -> list[Hit]:
+    """The same wherever they stand, without tables of contents: what the documents are about."""
+    return _opening(texts, library, replace(searched, pages=_told_pages(library, searched)), most)
+
+
+def _opening(texts: DocumentTexts, library: Library, searched: Searched, most: int) -> list[Hit]:
     firsts = _firsts(texts, searched, most, OPENING_PASSAGES if len(searched.documents) == 1 else 1)
-    hits = (beginning_hit(passage, library) for passage in firsts)
-    return [replace(hit, why={"opening": 1.0}) for hit in hits if hit.page_index < FIRST_PAGES]
+    return [replace(beginning_hit(passage, library), why={"opening": 1.0}) for passage in firsts]
+
+
+def _told_pages(library: Library, searched: Searched) -> dict[DocumentId, Sequence[int]]:
+    """Those searched that are no tables of contents; all where nothing else is left."""
+    found: dict[DocumentId, Sequence[int]] = {}
+    for document in map(DocumentId, searched.documents):
+        listed = library.listing_pages(document)
+        pages = searched.pages.get(document, range(library.document(document).pages))
+        found[document] = [page for page in pages if page not in listed] or pages
+    return found
 
 
 def _firsts(texts: DocumentTexts, searched: Searched, most: int, each: int) -> Iterator[Passage]:

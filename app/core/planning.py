@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.core.dates import DateStore
 from app.core.documents import DocumentTexts
-from app.core.openings import beginning, opening
+from app.core.openings import beginning, introduction, opening
 from app.core.plans import ANSWER_ROOM, LoadedModel, Plan, Situation
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history, nearest_text
 from app.core.records import AttachedDocument, Conversation, UsedMode
@@ -26,7 +26,7 @@ from engine.messages import ConversationId, Tokens
 from rag.followup import complete
 from rag.metadata import file_says
 from rag.question_document import asks_about_document
-from rag.question_kinds import wants_whole
+from rag.question_kinds import wants_summary, wants_whole
 from rag.question_length import says_length
 from rag.question_sides import compared
 from rag.types import DocumentId, Hit, Passage
@@ -180,11 +180,13 @@ class Planner:
         return replace(plan, lookup=replace(lookup, budget=budget, full=budget < draft.wanted_passages(least)))
 
     def _hits(self, draft: _Draft, query: str, searched: Searched) -> list[Hit]:
-        """Best first; the documents' first passages before all others where the question is about them as such."""
+        """Best first; the documents' first passages before all others where the question is about them as such, or what
+        they are about: no word of it need stand where that is said."""
         found, library, most = self.found(query, searched), self._library(), draft.settings.passages
-        if not asks_about_document(draft.question):
+        what_about = wants_summary(draft.question)
+        if not what_about and not asks_about_document(draft.question):
             return found or beginning(self.texts, library, searched, most)
-        first = opening(self.texts, library, searched, most)
+        first = (introduction if what_about else opening)(self.texts, library, searched, most)
         known = {hit.passage.id for hit in first}
         return [*first, *(hit for hit in found if hit.passage.id not in known)]
 

@@ -66,6 +66,11 @@ def test_questions_for_the_whole(question: str, whole: bool) -> None:
         ("Summarise what it says about fees", False, False),
         ("What does the list on page 3 say?", False, False),
         ("Please tell me what it is about", False, True),
+        ("What is the purpose of this document?", False, True),
+        ("What is this manual for?", False, True),
+        ("Tell me about this book", False, True),
+        ("Tell me about the fees", False, False),
+        ("What is the purpose of the deposit?", False, False),
     ],
 )
 def test_lists_and_summaries(question: str, listing: bool, summary: bool) -> None:

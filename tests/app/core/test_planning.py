@@ -245,3 +245,21 @@ def test_the_nearest_sentences_are_told_to_a_small_model_only_and_only_where_the
     assert tight.addition.passages == told.addition.passages
     assert tight.addition.nearest == ""
     assert len(tight.tokens) < len(told.tokens)
+
+
+def test_what_a_document_is_about_is_looked_for_where_it_begins_and_not_in_its_contents(
+    desk: Desk, tmp_path: Path
+) -> None:
+    listed = [f"{n}.{m} Rule of part {n} {'. ' * 30} {n + m}" for n in range(6) for m in range(6)]
+    title, told = ["Handbook of the Lantern Club"], ["Lanterns are lent to members. The club was founded by sailors."]
+    rules = [[f"Rule {n} of this document is about lamps: what is borrowed comes back."] * 12 for n in range(8)]
+    book = desk.library.add(write_pdf(tmp_path / "club.pdf", [title, listed, told, *rules]))
+    desk.conversation = desk.store.create(documents=(int(book.id),)).id
+    assert desk.library.listing_pages(book.id) == {1}
+
+    def first_pages(question: str) -> list[int]:
+        found = desk.plan(question, 3000, "passages").lookup.passages
+        return [passage.page_index for passage in found if passage.why == "opening"]
+
+    assert first_pages("What is this document about?") == [0, 2]
+    assert first_pages("What is rule 3 about?") == []
