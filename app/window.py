@@ -271,7 +271,8 @@ class Window(QMainWindow):
         self._drop.dropped.connect(self.library.importing.add)
 
     def _chips(self, documents: Sequence[int]) -> tuple[ChipFace, ...]:
-        return chip_faces(documents, self.library.rows.names(), self.library.rows.trashed())
+        rows = self.library.rows  # before it was read every document would be gone
+        return chip_faces(documents, rows.names(), rows.trashed()) if rows.is_read else ()
 
     def search_in_document(self) -> None:
         self.tabs.setCurrentIndex(READER)

@@ -67,6 +67,7 @@ class ChatPanel(QWidget):
         self._middle = QStackedWidget()
         self.foot = QWidget()  # cards and composer: what messages at the foot of the window stay above
         self._lay_out()
+        self.show_empty(False)  # until the messages were read
 
     def show_conversation(self, conversation: Conversation, documents: Sequence[ChipFace]) -> None:
         self.header.show_conversation(conversation, documents)

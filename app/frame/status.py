@@ -118,7 +118,7 @@ class StatusBar(QStatusBar):
         self._progress.setAccessibleName("Progress")
         self._cancel = QToolButton(iconSize=QSize(14, 14))
         self._cancel.clicked.connect(self._stop)
-        self._memory = ElidedLabel()
+        self._memory = ElidedLabel(alignment=Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._memory.setProperty("role", "muted")
         self._free = 0
         self._lay_out()

@@ -85,6 +85,7 @@ class LibraryModel(QAbstractListModel):
     def __init__(self) -> None:
         super().__init__()
         self._imports: dict[JobId, Import] = {}
+        self.is_read = False  # until then it is not known which documents there are
         self._documents: list[Document] = []
         self._trashed: dict[int, str] = {}
         self._read: dict[int, ReadWhole] = {}
@@ -111,6 +112,7 @@ class LibraryModel(QAbstractListModel):
     # --- documents --------------------------------------------------------------------------------
     def show_documents(self, documents: Sequence[Document]) -> None:
         """Those in the trash are no rows, only known by name."""
+        self.is_read = True
         with self._rebuilding():
             self._documents, self._trashed = _sorted(documents)
 

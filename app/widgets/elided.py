@@ -12,8 +12,13 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption
 class ElidedLabel(QLabel):
     """`text` is the whole of it, whatever is shown."""
 
-    def __init__(self, text: str = "", mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
-        super().__init__(text)
+    def __init__(
+        self,
+        text: str = "",
+        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+        alignment: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
+    ) -> None:
+        super().__init__(text, alignment=alignment)
         self._mode = mode
         self._shorter: tuple[str, ...] = ()
         self.setTextFormat(Qt.TextFormat.PlainText)

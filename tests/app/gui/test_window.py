@@ -258,6 +258,20 @@ def test_draft_and_place_come_back(qapp: QApplication, tmp_path: Path, make_pdf:
         second.quit()
 
 
+def test_nothing_is_called_gone_or_empty_before_it_was_read(qapp: QApplication, tmp_path: Path) -> None:
+    driver = Driver(qapp, tmp_path / "home")
+    window = driver.window
+    try:
+        assert window._chips((7,)) == (), "the library was not read yet"
+        assert window.chat._middle.currentWidget() is window.chat.transcript, "the messages were not read yet"
+        driver.show()
+        driver.until(lambda: window.library.rows.is_read, "the library is not read")
+        assert [face.gone for face in window._chips((7,))] == ["no longer there"]
+        assert window.chat._middle.currentWidget() is window.chat._empty_page
+    finally:
+        driver.quit()
+
+
 def test_damaged_window_state_is_no_obstacle(tmp_path: Path) -> None:
     file = tmp_path / "window.json"
     assert load_state(file) == WindowState()
