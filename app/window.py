@@ -177,12 +177,12 @@ class Window(QMainWindow):
         self.cache.refresh()
 
     def model_failed(self, event: ModelFailed) -> None:
-        self._show_model_state(False, "There is no model")
-        self.chat.show_model(False)
-        self.chat.show_model_error(UserError(event.what, event.why, event.next))
-
-    def conversation_changed(self, event: events.ConversationChanged) -> None:
-        self.put_conversation(event.conversation)
+        error, kept = UserError(event.what, event.why, event.next), self.services.workspace.loaded is not None
+        self._show_model_state(kept, "" if kept else "There is no model")
+        if not kept:
+            self.chat.show_model_error(error)
+        elif self.dialogs.shown is None:  # else it is told there
+            self.chat.show_failure(error)
 
     def put_conversation(self, conversation: Conversation) -> None:
         self.conversations.put(conversation)

@@ -51,9 +51,9 @@ class EngineHost:
 
     @property
     def loaded(self) -> ModelLoaded | None:
-        """The loaded model; starts nothing."""
-        handle = self._client.model if self._client is not None else None
-        return handle.info if handle is not None else None
+        """The loaded model, None where the engine has ended; starts nothing."""
+        ready = self.gate.ready
+        return ready.handle.info if ready is not None else None
 
     def load(self, path: Path, settings: EngineSettings, kv: Path) -> None:
         """Returns at once. Raises UserError when the file is gone."""

@@ -116,6 +116,12 @@ class ModelGate:
         with self._changed:
             return self._loading is not None
 
+    @property
+    def ready(self) -> ReadyModel | None:
+        """The model that answers, also where another failed to take its place."""
+        with self._changed:
+            return self._ready
+
     def current(self) -> ReadyModel:
         """Raises UserError when no model is loaded."""
         with self._changed:

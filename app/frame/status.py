@@ -206,8 +206,8 @@ class StatusBar(QStatusBar):
         self._say_model(f"Loading {name}: {event.stage}", f"Loading {name}", f"Loading {shortened(name, 30)}")
 
     def _show_failed(self, event: ModelFailed) -> None:
-        self._loaded = None
-        self._say_model("No model")
+        self._loaded = self._services.workspace.loaded  # the one before stays where another failed
+        self._show_model() if self._loaded else self._say_model("No model")
 
     def _show_loaded(self, event: ModelLoaded) -> None:
         self._loaded = event

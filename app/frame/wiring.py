@@ -79,7 +79,7 @@ def _connect_events(window: Window) -> None:
     bus.state_report.connect(conversations.show_state)
     bus.state_report.connect(window.cache.show_state)
     bus.stats.connect(window.cache.show_stats)
-    bus.conversation_changed.connect(window.conversation_changed)
+    bus.conversation_changed.connect(lambda event: window.put_conversation(event.conversation))
     bus.conversation_purged.connect(conversations.purged)
     bus.import_queued.connect(library.importing.queued)
     bus.import_progress.connect(library.importing.progress)

@@ -175,7 +175,7 @@ class ModelsDialog(QDialog):
         self._detail.setText(event.stage)
 
     def _failed(self, event: ModelFailed) -> None:
-        self._show_loaded(None)
+        self._show_loaded(self._services.workspace.loaded)
         self._show_error(UserError(event.what, event.why, event.next))
 
     def _show_error(self, error: Exception) -> None:

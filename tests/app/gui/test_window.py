@@ -30,6 +30,7 @@ from app.widgets.fitting import FittingScroll
 from engine.messages import Tokens
 from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages
+from tests.engine.tiny_model import saved
 
 ROOT = Path(__file__).resolve().parents[3]
 FIRST_PAINT = """
@@ -94,6 +95,29 @@ def test_wrong_model_file_says_why_and_changes_nothing(driver: Driver, tmp_path:
     error = dialog._messages.itemAt(0).widget()._error
     assert "wrong.gguf" in error.what + error.why
     assert driver.desktop.workspace.settings.model is None
+
+
+def test_model_in_use_stays_in_use_where_another_fails(driver: Driver, tmp_path: Path) -> None:
+    window = driver.window
+    driver.use_model(saved(tmp_path, {}))
+    window.new_conversation()
+    said = window.status._model.text()
+    wrong = tmp_path / "wrong.gguf"
+    wrong.write_bytes(b"not a model")
+    window.dialogs.models()
+    dialog = window.dialogs.shown
+    dialog.load(wrong)
+    driver.until(lambda: dialog._messages.count(), "no message")
+    assert dialog._current.text() != "No model is loaded"
+    assert not window.chat.findChildren(ErrorCard), "it is told in the dialog"
+    dialog.close()
+    driver.until(lambda: window.dialogs.shown is None, "the dialog stays")
+    driver.desktop.tasks.write(lambda: driver.desktop.workspace.load_model(wrong))
+    driver.until(lambda: window.chat.findChildren(ErrorCard), "no message without the dialog")
+    assert window.status._model.text() == said
+    assert window.chat.offer_place.isHidden(), "no model is offered to one who has one"
+    assert window.status.loaded is not None
+    driver.until(lambda: "tokens used" in window.chat.composer.meter.accessibleDescription(), "it does not answer")
 
 
 def test_small_window_keeps_its_size_and_its_words(driver: Driver, tmp_path: Path) -> None:
