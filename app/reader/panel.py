@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.core.errors import UserError, as_user_error
 from app.core.lookups import Scope, StoredRange
+from app.reader.finding import Finding
 from app.reader.outline import OutlineView
 from app.reader.page_view import PageView, Place
 from app.reader.selecting import Selecting
@@ -46,11 +47,11 @@ class ReaderPanel(QWidget):
         self._wanted: tuple[int, Place | None, tuple[StoredRange, ...]] | None = None
         self._back: list[Visit] = []
         self._forward: list[Visit] = []
-        self._found_row = -1
         self._places: dict[int, Place] = {}  # where each document was left
         self.view = PageView(services.theme)
         self.selecting = Selecting(self.view, lambda: self._file)
         self.toolbar = ReaderToolbar(services.theme)
+        self.finding = Finding(self.view, self.toolbar, lambda: self._file)
         self.outline = OutlineView()
         self._stack = QStackedWidget()
         self._lay_out()
@@ -227,38 +228,6 @@ class ReaderPanel(QWidget):
         if self._file is not None:
             self.toolbar.begin_search()
 
-    def _search(self, words: str) -> None:
-        self._found_row = -1
-        self.view.show_found({})
-        if self._file is None:
-            return
-        model = self._file.search
-        model.countChanged.connect(self._show_count, Qt.ConnectionType.UniqueConnection)
-        model.setSearchString(words if len(words) > 1 else "")
-        self._show_count()
-
-    def _show_count(self) -> None:
-        if self._file is not None:
-            total = self._file.search.rowCount(self._file.search.index(-1, 0))
-            self.toolbar.show_found(max(0, self._found_row), total)
-            if total and self._found_row < 0:
-                self._step_found(1)
-
-    def _step_found(self, direction: int) -> None:
-        if self._file is None:
-            return
-        model = self._file.search
-        total = model.rowCount(model.index(-1, 0))
-        if not total:
-            return
-        self._found_row = (self._found_row + direction) % total
-        found = model.resultAtIndex(self._found_row)
-        boxes = list(found.rectangles())
-        self.view.show_found({found.page(): boxes})
-        if boxes:
-            self.view.reveal(found.page(), boxes[0])
-        self.toolbar.show_found(self._found_row, total)
-
     # --- building ---------------------------------------------------------------------------------
     def _lay_out(self) -> None:
         hint = "Documents of the conversation open here, others by a double click in the library."
@@ -289,12 +258,10 @@ class ReaderPanel(QWidget):
         bar.fit.connect(view.fit_width)
         bar.page_entered.connect(self._page_entered)
         bar.outline_wanted.connect(self.outline.setVisible)
-        bar.search_for.connect(self._search)
-        bar.next_found.connect(self._step_found)
         view.page_changed.connect(self._page_changed)
         view.zoom_changed.connect(bar.show_zoom)
         self.outline.chosen.connect(self._go_to_page)
         self.selecting.about.connect(self._ask_about)
         inside = Qt.ShortcutContext.WidgetWithChildrenShortcut
         for keys, way in (("F3", 1), ("Shift+F3", -1)):
-            QShortcut(QKeySequence(keys), self, lambda way=way: self._step_found(way)).setContext(inside)
+            QShortcut(QKeySequence(keys), self, lambda way=way: self.finding.step(way)).setContext(inside)

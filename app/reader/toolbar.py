@@ -83,8 +83,15 @@ class ReaderToolbar(QWidget):
     def show_zoom(self, zoom: float) -> None:
         self.zoom.setText(f"{zoom * 100:.0f} %")
 
-    def show_found(self, current: int, total: int) -> None:
-        self._found.setText(f"{current + 1} of {total:,}" if total else "none")
+    def show_found(self, current: int, total: int, searching: bool = False) -> None:
+        """`current`: below 0 where none is shown yet. `searching`: there may be more."""
+        if current < 0 or not total:
+            self._found.setText("searching…" if searching else "none")
+        else:
+            self._found.setText(f"{current + 1:,} of {total:,}{'…' if searching else ''}")
+
+    def show_no_search(self) -> None:
+        self._found.clear()
 
     def begin_search(self) -> None:
         self._search_row.show()

@@ -16,6 +16,7 @@ from app.core.lookups import StoredRange
 from app.reader.page_view import Place
 from app.reader.panel import ReaderPanel
 from app.reader.pdf import PdfFile, lines
+from app.reader.toolbar import ReaderToolbar
 from app.services import Services
 from app.widgets.watchdog import Watchdog
 from assets import sample_pdf
@@ -121,8 +122,47 @@ def test_search_finds_and_steps(reader: ReaderPanel, qtbot: QtBot, document: int
     reader.search_in_document()
     reader.toolbar.search_for.emit("rule 423:")
     qtbot.waitUntil(lambda: reader.view.page == 21)
-    assert reader.toolbar._found.text() == "1 of 1"
+    qtbot.waitUntil(lambda: reader.toolbar._found.text() == "1 of 1")
     assert reader.view._found[21]
+
+
+def test_search_begins_where_one_reads_and_says_that_it_runs(
+    reader: ReaderPanel, qtbot: QtBot, document: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    show = ReaderToolbar.show_found
+
+    def showing(bar: ReaderToolbar, *given: object) -> None:
+        show(bar, *given)
+        said.append(bar._found.text())
+
+    monkeypatch.setattr(ReaderToolbar, "show_found", showing)
+    opened(reader, qtbot, document, Place(30))
+    qtbot.waitUntil(lambda: reader.view.page == 30)
+    reader.toolbar.search_for.emit("harbour")
+    qtbot.waitUntil(lambda: bool(said) and "of" in said[-1])
+    assert said[0] == "searching…", "none is said only when all was searched"
+    assert "none" not in said
+    assert min(reader.view._found) >= 30, "what stands before the page one reads comes last"
+    qtbot.waitUntil(lambda: said[-1][-1].isdigit())
+    first, total = (int(number) for number in said[-1].split(" of "))
+    assert total >= PAGES
+    assert first > 30 * total // PAGES, "those before it were found meanwhile, and it is still the same one"
+    reader.toolbar.search_for.emit("no such words")
+    qtbot.waitUntil(lambda: said[-1] == "none")
+    reader.toolbar.search_for.emit("")
+    assert reader.toolbar._found.text() == ""
+
+
+def test_all_pages_are_searched_by_asking(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
+    """The model's own pace is ten pages a second."""
+    opened(reader, qtbot, document)
+    asked: list[int] = []
+    search, real = reader._file.search, reader._file.search.resultsOnPage
+    search.resultsOnPage = lambda page: (asked.append(page), real(page))[1]
+    reader.toolbar.search_for.emit("harbour")
+    qtbot.waitUntil(lambda: reader.toolbar._found.text()[-1:].isdigit())
+    assert sorted(asked) == list(range(PAGES))
 
 
 def test_file_that_is_gone_says_what_to_do(make_pdf: MakePdf, tmp_path: Path) -> None:
