@@ -18,7 +18,7 @@ from rag.compared import Sentence, Source, Words, content, stem
 from rag.figures import NUMBER, numbers, other_unit
 from rag.sentences import Span
 from rag.types import Verdict
-from rag.wording import DENIES, denied, introduced, turned
+from rag.wording import DENIES, HEADING, denied, introduced, subjects, turned
 
 COPIED_WORDS = 6
 COPIED_CONTENT = 3  # of them that are no stop words
@@ -33,6 +33,7 @@ ENOUGH_ALONE = 0.9  # a sentence with this part of what two give is cited alone
 ABOUT_ANSWERING = frozenset({"answer", "question", "passag", "text", "follow", "note"})
 ANSWERING = re.compile(r"\banswers?\b", re.IGNORECASE)
 SPACE = re.compile(r"\s+")
+NAMED_BEFORE = 2  # sentences: a manual names a function in a line of its own and then says what it does
 NAME = re.compile(r"(?=.*[^\W\d_])(?=.*[\d_]).+")  # letters with digits or underscores
 
 
@@ -105,7 +106,7 @@ class Evidences:
         words = Words.of(claim)
         telling = marked or NUMBER.search(claim) or sum(1 for s in words.stems if s) >= LEAST_CONTENT
         figures_alone = not marked and not any(s and not s[0].isdigit() for s in words.stems)
-        if not telling or figures_alone or claim.rstrip().endswith("?"):
+        if not telling or figures_alone or claim.rstrip().endswith("?") or (HEADING.match(claim) and not marked):
             return None
         near = self._nearest(words, numbers)
         found = [
@@ -163,7 +164,7 @@ class Evidences:
         silent = ABOUT_ANSWERING if ANSWERING.search(claim) else frozenset()
         stems = {s for s in words.stems if s and s not in silent}
         whole = self._weight(stems)
-        figures = numbers(claim)
+        figures, named = numbers(claim), subjects(claim)
         refused: list[Span] = []  # sentences that say the opposite: with a neighbour they are no better
         for span, theirs, factor in sorted(windows(source.sentences), key=lambda window: -window[2]):
             if any(start < span[1] and span[0] < end for start, end in refused):
@@ -174,8 +175,10 @@ class Evidences:
             if len(shared) == 1 and len(theirs) < SHARED_WORDS and not figures:
                 continue  # a heading, or a footnote's mark: "Note [4]:"
             few = len(shared - ABOUT_ANSWERING) < least_shared
-            if few or part < least:
+            if few or part < least or not (least_shared == 1 or shared == stems or _says_more_than_numbers(shared)):
                 continue
+            if not named <= source.forms_before(span, NAMED_BEFORE):
+                continue  # what it says of another thing
             told, there = source.text[slice(*span)], source.numbers(span)
             if not figures <= there:
                 refused += [span] if there and figures.isdisjoint(there) else []  # says another number of the same
@@ -201,6 +204,10 @@ def _denied_stems(text: str) -> tuple[frozenset[str], frozenset[str]]:
     for start, end in spans:
         rest[start:end] = " " * (end - start)
     return behind, content("".join(rest))
+
+
+def _says_more_than_numbers(shared: Set[str]) -> bool:
+    return sum(1 for word in shared if not word[0].isdigit()) > 1 or _names_told(shared)
 
 
 def _names_told(shared: Iterable[str]) -> bool:

@@ -34,6 +34,10 @@ DENIES = re.compile(
     r"|pas|jamais|aucune?|plutôt que|au lieu d[eu])\b|n['’]t\b",
     re.IGNORECASE,
 )
+HEADING = re.compile(r"\s*\d+(?:\.\d+)+\.?\s[^.!?]*$")  # "2.4.3 General Options" says nothing
+NAMING = "function|command|option|variable|operator|keyword|method|macro|package|class|environment|parameter"
+# What a claim speaks of by name: in code's writing, or with a capital behind the word for what it is.
+SUBJECT = re.compile(rf"\b(?:{NAMING})s?\s+[`'\"“]?([A-Z]\w*)|\b(\w*[a-z][A-Z]\w*|\w+_\w+)\b")
 DENIED_WORDS = 3  # behind it
 CLAUSE = re.compile(r"[.,;:!?()]|[–—]")
 
@@ -70,3 +74,8 @@ def _differ(ours: str, theirs: str, near: str) -> bool:
     if TURNS.search(ours):
         return not TURNS.search(theirs)
     return TURNS.search(near) is not None
+
+
+def subjects(claim: str) -> set[str]:
+    """What it speaks of by name, in small letters."""
+    return {(match[1] or match[2]).casefold() for match in SUBJECT.finditer(claim)}

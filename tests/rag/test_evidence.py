@@ -108,3 +108,26 @@ def test_a_quotation_is_exact_only_as_a_whole() -> None:
     assert verdict("in the bin") is None
     invented = "and whatever else a model likes to put between quotation marks, as long as it goes on and on"
     assert verdict("It is kept in the trash for 30 days, " + invented) is None, "most of it stands nowhere"
+
+
+MANUAL = (
+    "floor(real x)\nThe functions floor, ceil and round all return an int value in their usual definitions. "
+    "getFusion(map)\nIt returns the stored map of two tables or nothing.\n\n? forstep(x=5, 10, 2, print(x))\n\n"
+    "2.4.3 General Options\n\nAll of them are shown."
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "matched"),
+    [
+        ("The functions floor and round return an int value by their definition.", True),
+        ("The function Degrees returns an int value, as the usual definitions do.", False),
+        ("getFusion returns the map of the two tables that is stored.", True),
+        ("setFusion returns the map of the two tables that is stored.", False),
+        ("The step s of forstep is 2.", False),
+        ("2.4.3 General Options", False),
+    ],
+)
+def test_what_is_said_of_another_thing_is_no_match(claim: str, matched: bool) -> None:
+    found = Evidences({1: MANUAL, 2: "Another passage about the weather and the sea."}).agreeing(claim, [1, 2])
+    assert bool(found) is matched
