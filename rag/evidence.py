@@ -27,13 +27,14 @@ AGREEMENT = 0.75  # of the weight of the content words; of 15 read by hand, five
 SHARED_WORDS = 3
 LEAST_CONTENT = 5  # content words of a sentence that names no passage and no number
 TELLING_AGREEMENT = 0.6  # where a number, or two names out of code, are the same
+MORE_OF_TWO = 0.1  # of it that two sentences need beyond one: their words may belong to different things
 LOOKED_AT = 8  # passages compared word by word
 ENOUGH_ALONE = 0.9  # a sentence with this part of what two give is cited alone
 # Stems that say nothing by themselves where an answer speaks of itself.
 ABOUT_ANSWERING = frozenset({"answer", "question", "passag", "text", "follow", "note"})
 ANSWERING = re.compile(r"\banswers?\b", re.IGNORECASE)
 SPACE = re.compile(r"\s+")
-NAMED_BEFORE = 2  # sentences: a manual names a function in a line of its own and then says what it does
+NAMED_BEFORE = 1  # sentence: a manual names a function in a line of its own and then says what it does
 NAME = re.compile(r"(?=.*[^\W\d_])(?=.*[\d_]).+")  # letters with digits or underscores
 
 
@@ -172,6 +173,7 @@ class Evidences:
             shared = stems & theirs
             part = self._weight(shared) / whole if whole else 0.0
             least = TELLING_AGREEMENT if figures or _names_told(shared) else AGREEMENT
+            least += MORE_OF_TWO if factor < 1.0 else 0.0
             if len(shared) == 1 and len(theirs) < SHARED_WORDS and not figures:
                 continue  # a heading, or a footnote's mark: "Note [4]:"
             few = len(shared - ABOUT_ANSWERING) < least_shared
