@@ -59,9 +59,14 @@ class Draft(QObject):
         number = self._number
         edited = self._composer.editing.message
         instead_of = edited.id if edited is not None else None
-        self._services.tasks.read(
-            lambda: workspace.price(conversation, text, instead_of), lambda price: self._show(number, price), not_yet
-        )
+
+        def work() -> Price:
+            price: Price = workspace.price(conversation, text, instead_of)
+            if text.strip() and price.passage_tokens:
+                workspace.documents.prepare_search()
+            return price
+
+        self._services.tasks.read(work, lambda price: self._show(number, price), not_yet)
 
     def _show(self, number: int, price: Price) -> None:
         """A price that was overtaken by another letter is dropped."""

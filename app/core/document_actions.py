@@ -72,6 +72,10 @@ class DocumentActions:
         """Blocking, for the command line; imports fetch it by themselves. Raises UserError, Cancelled."""
         self._shelves.fetch_embedder(on_bytes, cancelled)
 
+    def prepare_search(self) -> None:
+        """Passages will be looked for: what finds by meaning is loaded meanwhile, as no search waits for it."""
+        self._shelves.warm()
+
     def cancel(self, job: JobId) -> None:
         self._imports.cancel(job)
 

@@ -28,7 +28,7 @@ def head_words(lookup: Lookup) -> list[str]:
     elif lookup.by_meaning:
         lines.append("By words and by meaning")
     elif lookup.passages:
-        lines.append("By words only: no vectors yet")
+        lines.append("By words only: finding by meaning was not ready (no vectors, or its model not loaded)")
     return lines
 
 
