@@ -98,6 +98,17 @@ def test_largest_codes_with_largest_activations(
     np.testing.assert_allclose(alone, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize(("name", "cols"), [("Q4_K", 4096), ("Q4_K", 12288), ("Q6_K", 12288), ("Q8_0", 12320)])
+def test_rows_longer_than_what_is_asked_for_ahead(isa: str, name: str, cols: int) -> None:
+    weight, values = make(name, 37, cols)
+    x = activations(9, cols)
+    together = linear(x, weight, how=How(isa=isa))
+    alone = np.concatenate([linear(x[i : i + 1], weight, how=How(threads=2, isa=isa)) for i in range(len(x))])
+    assert np.array_equal(together, alone)
+    wanted = reference(seen_by(name, x), torch.from_numpy(values)).numpy()
+    assert np.abs(alone - wanted).max() <= 2e-6 * np.abs(wanted).max() * cols**0.5
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_neighbours_that_round_their_source_differently(isa: str, threads: int) -> None:
     """Each product is that of its weight alone, also once the source has changed."""
