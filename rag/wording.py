@@ -34,7 +34,7 @@ DENIES = re.compile(
     r"|pas|jamais|aucune?|plutôt que|au lieu d[eu])\b|n['’]t\b",
     re.IGNORECASE,
 )
-HEADING = re.compile(r"\s*\d+(?:\.\d+)+\.?\s[^.!?]*$")  # "2.4.3 General Options" says nothing
+HEADING = re.compile(r"\s*\d+(?:\.\d+)+\.?\s(?:[^.!?]|\.(?=\d))*$")  # "2.4.3 General Options" says nothing
 NAMING = "function|command|option|variable|operator|keyword|method|macro|package|class|environment|parameter"
 # What a claim speaks of by name: in code's writing, or with a capital behind the word for what it is.
 SUBJECT = re.compile(rf"\b(?:{NAMING})s?\s+[`'\"“]?([A-Z]\w*)|\b(\w*[a-z][A-Z]\w*|\w+_\w+)\b")

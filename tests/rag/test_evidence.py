@@ -126,6 +126,7 @@ MANUAL = (
         ("setFusion returns the map of the two tables that is stored.", False),
         ("The step s of forstep is 2.", False),
         ("2.4.3 General Options", False),
+        ("2.4.3 General Options (2.4.4)", False),
     ],
 )
 def test_what_is_said_of_another_thing_is_no_match(claim: str, matched: bool) -> None:
