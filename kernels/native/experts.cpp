@@ -59,6 +59,17 @@ const uint8_t* strip_at(const TensorView& weight, int strip) {
 
 int strips_of(int rows) { return (rows + kStripRows - 1) / kStripRows; }
 
+// The matrix from a strip on, as one of its own: outputs of its strips begin where the caller's memory does.
+TensorView from_strip(TensorView weight, int strip) {
+    weight.data = strip_at(weight, strip);
+    weight.rows -= strip * kStripRows;
+    return weight;
+}
+
+const float* from_strip(const float* bias, int strip) {
+    return bias ? bias + static_cast<size_t>(strip) * kStripRows : nullptr;
+}
+
 const float* bias_row(const ProgramData& program, int tensor, int expert, int width) {
     if (tensor < 0) return nullptr;
     return reinterpret_cast<const float*>(program.tensors[tensor].data) + static_cast<size_t>(expert) * width;
@@ -140,16 +151,16 @@ void Executor::expert_strips(const TensorView& weight, const float* src, size_t 
                              const float* bias, float factor, int pairs, const StripSpan& span, const uint8_t* then,
                              float* out, uint8_t* scratch) const {
     const size_t width = static_cast<size_t>(span.count) * kStripRows;
-    const LinearArgs args = {weight, src, stride, quant.data, quant.meta, quant.halves,
-                             out - static_cast<ptrdiff_t>(span.first) * kStripRows, width, bias, factor, false, pairs, then};
-    kernels_->linear_strips(args, span.first, span.count, scratch);
+    const LinearArgs args = {from_strip(weight, span.first), src, stride, quant.data, quant.meta, quant.halves, out, width,
+                             from_strip(bias, span.first), factor, false, pairs, then};
+    kernels_->linear_strips(args, 0, span.count, scratch);
 }
 
 void Executor::open_expert(const Op& op, const ExpertRun& run, const StripSpan& span, const uint8_t* then, uint8_t* scratch) {
     const TensorView& gate = program_.tensors[op.weight + run.expert];
     const TensorView& up = program_.tensors[op.extra + run.expert];
     const size_t cols = gate.cols, width = gate.rows, stride = padded(width), place = run.pair - pairs_.pair_begin;
-    const float* src = pairs_.source.floats() + place * cols;
+    const float* src = op.more[kNeedsFloats] ? pairs_.source.floats() + place * cols : nullptr;
     float* gates = reinterpret_cast<float*>(scratch);
     const size_t step = static_cast<size_t>(span.count) * kStripRows;
     float* ups = gates + run.pairs * step;
@@ -185,15 +196,14 @@ void Executor::close_experts(const Op& op, const StripSpan& span, const uint8_t*
         const size_t width = down.cols, stride = padded(width), place = run.pair - pairs_.pair_begin;
         const QuantGroup quant = pairs_.hidden.group(kernels_->rounding(down.type), place, width, run.pairs);
         const bool more = i + 1 < pairs_.run_end;
-        LinearArgs args = {down, pairs_.opened.floats() + place * stride, stride, quant.data, quant.meta, quant.halves,
-                           sums - static_cast<ptrdiff_t>(span.first * strip_floats), kStripRows,
-                           bias_row(program_, op.more[kDownBias], run.expert, down.rows),
-                           factor_of(program_, op, 2, run.expert), false, run.pairs};
+        const float* bias = from_strip(bias_row(program_, op.more[kDownBias], run.expert, down.rows), span.first);
+        LinearArgs args = {from_strip(down, span.first), pairs_.opened.floats() + place * stride, stride, quant.data, quant.meta,
+                           quant.halves, sums, kStripRows, bias, factor_of(program_, op, 2, run.expert), false, run.pairs};
         args.then = more ? strip_at(program_.tensors[op.index + pairs_.runs[i + 1].expert], span.first) : then;
         args.out_rows = pairs_.rows.data() + run.pair;
         args.out_weights = pairs_.weights.data() + run.pair;
         args.out_strip = strip_floats;
-        kernels_->linear_strips(args, span.first, span.count, rest);
+        kernels_->linear_strips(args, 0, span.count, rest);
     }
     if (pairs_.more()) return;
     for (int s = 0; s < span.count; s++)
