@@ -21,6 +21,7 @@ from app.models.offer import ModelOffer
 from app.services import Services
 from app.widgets.cards import EmptyState, ErrorCard, button
 from app.widgets.fitting import FittingScroll
+from app.widgets.format import shortened
 from app.widgets.layouts import clear_layout
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _SUGGESTIONS = ("What is this document about?", "List its main points.", "Which terms does it define?")
 
 LEAST_WAYS = 210
+LONGEST_NAME = 32  # characters; a name has no places to break it at
 
 
 class ChatPanel(QWidget):
@@ -76,7 +78,9 @@ class ChatPanel(QWidget):
             made.setVisible(not documents)
         if documents:
             self.empty.title.setText(
-                f"Ask about {documents[0].name}" if len(documents) == 1 else "Ask about your documents"
+                f"Ask about {shortened(documents[0].name, LONGEST_NAME)}"
+                if len(documents) == 1
+                else "Ask about your documents"
             )
             self.empty.hint.setText("Answers name the page and the passage; a click opens them.")
         else:

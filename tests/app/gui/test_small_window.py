@@ -170,6 +170,21 @@ def test_ways_out_of_a_full_conversation_are_whole_in_a_narrow_column(qtbot: QtB
     assert panel.height() == 560
 
 
+def test_a_long_name_makes_the_empty_page_no_wider_than_a_narrow_column(qtbot: QtBot, services: Services) -> None:
+    panel = ChatPanel(services)
+    qtbot.addWidget(panel)
+    panel.resize(348, 560)
+    panel.show()
+    name = "Grundstücksverkehrsgenehmigungszuständigkeitsübertragungsverordnung.pdf"
+    panel.show_conversation(Conversation(ConversationId("c"), "Harbour", 0.0, 0.0), [ChipFace(1, name)])
+    panel.show_empty(True)
+    qtbot.wait(50)
+    assert panel.empty.title.text().startswith("Ask about Grundst")
+    assert panel.empty.title.text().endswith(".pdf")
+    inside = panel.empty.mapTo(panel, panel.empty.rect().bottomRight())
+    assert inside.x() <= panel.width()
+
+
 def test_memory_makes_room_for_what_is_read_ahead(qtbot: QtBot, services: Services) -> None:
     bar = StatusBar(services)
     qtbot.addWidget(bar)
