@@ -217,12 +217,12 @@ def serve(cache: KvCache, layout: PageLayout, count: int, ticks: Ticks, stop: th
 
 def collect_here(store: KvStore) -> Callable[[], bool]:
     """Eviction's way, on the thread that writes."""
-    done, budget = threading.Event(), store._budget
-    store._budget = store.stat().bytes * 7 // 10
+    done, room = threading.Event(), store._room
+    budget, room._budget = room._budget, store.stat().bytes * 7 // 10
 
     def work() -> None:
         store._make_room(0, None)
-        store._budget = budget
+        room._budget = budget
         done.set()
 
     store._writer.submit(Job(task=work))
