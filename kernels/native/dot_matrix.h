@@ -152,7 +152,7 @@ static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Nex
         each<kSums<N>>(PK_EACH(i) { sums[i] = vzero(); });
         if constexpr (SHAPE == kWhole) whole_tile<N, KIND>(tile, blocks, group, row, sums);
         else if constexpr (SHAPE == kHalved) halved_tile<N>(tile, blocks, group, row, sums);
-        else super_tile<N, SHAPE == kSuperHalved, KIND>(tile, blocks, group, row, sums);
+        else super_tile<N, halved_super(SHAPE), KIND>(tile, blocks, group, row, sums);
         each<N>(PK_EACH(t) {
             const vi a = (vi)sums[t / 2 * 2], b = (vi)sums[t / 2 * 2 + 1];
             vstore(results[t] + row, ias_float(t % 2 ? high64(a, b) : low64(a, b)));

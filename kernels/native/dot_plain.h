@@ -82,7 +82,7 @@ static void dot_group(const Tile& tile, int blocks, const QuantGroup& group, Nex
             else add_halves<N, KIND>(tile, b, group, i, sums);
         }
         for (int s = 0; s < blocks / 8 && SHAPE > kHalved; s++)
-            add_super<N, SHAPE == kSuperHalved, KIND>(tile, s, group, i, sums);
+            add_super<N, halved_super(SHAPE), KIND>(tile, s, group, i, sums);
         for (int r = 0; r < kStripRows; r++) results[i][r] = sums[r];
     }
 }

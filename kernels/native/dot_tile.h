@@ -135,44 +135,46 @@ PK_INLINE void halves_pass(const Tile& tile, int blocks, const QuantGroup& group
     each<N>(PK_EACH(i) { vstore(results[first + i] + row, sums[i]); });
 }
 
-// Products of a superblock with its scales, summed without rounding.
-template <TileShape SHAPE, ByteKind KIND, int G, int N>
-PK_INLINE void super_sums(vf (&totals)[N], const uint8_t* q, const int8_t* data, const float* meta, const int32_t* factors,
+// Products of a superblock with its scales; SMALL: in 16 bits (TileShape).
+template <TileShape SHAPE, bool SMALL, ByteKind KIND, int G, int N>
+PK_INLINE void add_super(vi (&whole)[N], const uint8_t* q, const int8_t* data, const float* meta, const int32_t* factors,
                          NextLines& next) {
-    constexpr bool kHalves = SHAPE == kSuperHalved;
+    constexpr bool kHalves = halved_super(SHAPE);
     constexpr int kScales = kHalves ? 16 : 8, kVectors = 64 / kScales;
-    constexpr bool kFloats = SHAPE == kSuperSmall;
-    constexpr int kRounds = kFloats ? 2 : 1;
-    vi whole[N];
-    each<N>(PK_EACH(i) { whole[i] = iset(0); });
-    for (int round = 0; round < kRounds; round++) {
-        vf parts[N];
-        each<N>(PK_EACH(i) { parts[i] = vzero(); });
-        for (int j = kScales / kRounds * round; j < kScales / kRounds * (round + 1); j += kSideBySide) {
-            if (kVectors * j % 16 == 0) next.ask();
-            vi dots[kSideBySide][N];
-            each<kSideBySide>(PK_EACH(k) {
-                each<N>(PK_EACH(i) { dots[k][i] = zero_of_super<KIND, kHalves>(meta + i, G, j + k); });
-            });
-            dot_vectors<KIND, kMostOf<KIND>, kVectors>(dots, q + 64 * kVectors * j, data + 4 * kVectors * G * j, 4 * G);
-            each<kSideBySide>(PK_EACH(k) {
-                const vi scale = iload(factors + 16 * (j + k));
-                if constexpr (kFloats) {
-                    const vf exact = ifloat(scale);
-                    each<N>(PK_EACH(i) { parts[i] = vfma(ifloat(dots[k][i]), exact, parts[i]); });
-                } else each<N>(PK_EACH(i) { whole[i] = iadd(whole[i], imul(dots[k][i], scale)); });
-            });
-        }
-        if constexpr (kFloats) each<N>(PK_EACH(i) { totals[i] = round ? vadd(totals[i], parts[i]) : parts[i]; });
+    for (int j = 0; j < kScales; j += kSideBySide) {
+        if (kVectors * j % 16 == 0) next.ask();
+        vi dots[kSideBySide][N];
+        each<kSideBySide>(PK_EACH(k) {
+            each<N>(PK_EACH(i) { dots[k][i] = zero_of_super<KIND, kHalves>(meta + i, G, j + k); });
+        });
+        dot_vectors<KIND, kMostOf<KIND>, kVectors>(dots, q + 64 * kVectors * j, data + 4 * kVectors * G * j, 4 * G);
+        each<kSideBySide>(PK_EACH(k) {
+            vi scale = iload(factors + 16 * (j + k));
+            if constexpr (SMALL) each<N>(PK_EACH(i) { whole[i] = iadd_pairs(whole[i], dots[k][i], scale); });
+            else {
+                if constexpr (SHAPE == kSuperHalvedSmall) scale = isar(ishl(scale, 16), 16);
+                each<N>(PK_EACH(i) { whole[i] = iadd(whole[i], imul(dots[k][i], scale)); });
+            }
+        });
     }
-    if constexpr (!kFloats) each<N>(PK_EACH(i) { totals[i] = ifloat(whole[i]); });
+}
+
+template <TileShape SHAPE, ByteKind KIND, int G, int N>
+PK_INLINE void super_sums(vi (&whole)[N], const uint8_t* q, const int8_t* data, const float* meta, const int32_t* factors,
+                          NextLines& next) {
+    each<N>(PK_EACH(i) { whole[i] = iset(0); });
+#if defined(PK_SMALL_SUMS)
+    if constexpr (small_super(SHAPE))
+        if (!exceeds_small<G, N>(meta)) return add_super<SHAPE, true, KIND, G>(whole, q, data, meta, factors, next);
+#endif
+    add_super<SHAPE, false, KIND, G>(whole, q, data, meta, factors, next);
 }
 
 // Superblocks: sums stay exact until one is complete.
 template <TileShape SHAPE, int N, int G, ByteKind KIND>
 PK_INLINE void super_pass(const Tile& tile, int blocks, const QuantGroup& group, int first, int row, NextLines& next,
                           Results results) {
-    constexpr bool kHalves = SHAPE == kSuperHalved, kMin = KIND == kUnsignedMin;
+    constexpr bool kHalves = halved_super(SHAPE), kMin = KIND == kUnsignedMin;
     constexpr int kScales = kHalves ? 16 : 8;
     vf sums[N];
     each<N>(PK_EACH(i) { sums[i] = vzero(); });
@@ -181,11 +183,12 @@ PK_INLINE void super_pass(const Tile& tile, int blocks, const QuantGroup& group,
     const uint8_t* q = tile.q + 4 * row;
     const int32_t* factors = tile.factors + row;
     for (int s = 0; s < blocks / 8; s++, q += 16 * kSuper, data += kSuper * G, meta += kSuperWords * G) {
+        vi whole[N];
         vf totals[N];
-        super_sums<SHAPE, KIND, G>(totals, q, data, meta, factors, next);
+        super_sums<SHAPE, KIND, G>(whole, q, data, meta, factors, next);
         factors += 16 * kScales;
         const vf d = vload(tile.d + 16 * s + row);
-        each<N>(PK_EACH(i) { totals[i] = vmul(totals[i], d); });
+        each<N>(PK_EACH(i) { totals[i] = vmul(ifloat(whole[i]), d); });
         if constexpr (kMin) {
             vi minima[N];
             each<N>(PK_EACH(i) { minima[i] = iset(0); });

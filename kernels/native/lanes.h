@@ -267,5 +267,12 @@ PK_INLINE vi zero_of_super(const float* meta, int tokens, int i) {
     if constexpr (KIND != kUnsignedMinus128) return iset(0);
     else return iset(load_i32(meta + ((HALVES ? kSuperHalfOffsets : kSuperOffsets) + i) * tokens));
 }
+// Whether sums of a scale of some token may need more than 16 bits.
+template <int G, int N>
+PK_INLINE bool exceeds_small(const float* meta) {
+    bool exceeds = false;
+    each<N>(PK_EACH(i) { exceeds |= load_i32(meta + kSuperMost * G + i) > kSmallMost; });
+    return exceeds;
+}
 PK_END
 #endif

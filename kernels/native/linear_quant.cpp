@@ -2,8 +2,8 @@
 // then out = fma(float(block) * activation scale, d, out) and, with minima, out = fma(activation sum, m, out). With a scale
 // per 16 channels: pair = fma(float(second half), d1, float(first half) * d0), then out = fma(pair, activation scale, out).
 //
-// Superblocks of 256, where the activations have one scale too: exact int32 (or floats as exact: kSuperSmall) inside, products times integer
-// scales and activation sums times integer minima, then total = fma(float(minima), m, float(products) * d) and
+// Superblocks of 256, where the activations have one scale too: exact int32 inside, products times integer scales and
+// activation sums times integer minima, then total = fma(float(minima), m, float(products) * d) and
 // out = fma(total, activation scale, out). Neither sum overflows: 256 * 127 * 128 (a byte) * 128 (a scale) is 5.3e8, partial
 // sums before a byte's zero point is taken off (bytes to 255) included; 256 * 127 * 63 (a minimum) is 2.0e6.
 #include "dot_rows.h"
@@ -40,6 +40,8 @@ static DotGroup dot_for(const TileFormat& format, int tokens) {
         case kSuperSmall: return dot_for_tokens<kSuperSmall, kUnsignedMin>(tokens);
         case kSuperHalved:
             return minima ? dot_for_tokens<kSuperHalved, kUnsignedMin>(tokens) : dot_for_tokens<kSuperHalved, kInt8>(tokens);
+        case kSuperHalvedSmall:
+            return minima ? dot_for_tokens<kSuperHalvedSmall, kUnsignedMin>(tokens) : dot_for_tokens<kSuperHalvedSmall, kInt8>(tokens);
         default: break;
     }
     if (minima) return dot_for_tokens<kWhole, kUnsignedMin>(tokens);

@@ -115,6 +115,17 @@ static void put_sums(const int half_sums[16], float* meta, int step) {
     }
 }
 
+// The largest sum of the magnitudes of 16 channels.
+static int most_of(const int8_t* q) {
+    int most = 0;
+    for (int i = 0; i < kSuper; i += 16) {
+        int sum = 0;
+        for (int c = 0; c < 16; c++) sum += q[i + c] < 0 ? -q[i + c] : q[i + c];
+        most = imax(most, sum);
+    }
+    return most;
+}
+
 void quantise_super(const float* src, size_t stride, int cols, QuantGroup group) {
     const int n = group.tokens;
 #if defined(PK_EIGHT)
@@ -128,6 +139,7 @@ void quantise_super(const float* src, size_t stride, int cols, QuantGroup group)
             quantise_run<kSuper>(src + t * stride + (size_t)s * kSuper, q, meta + kSuperScale, sums);
             interleave<kSuper>(q, group.data + (size_t)s * kSuper * n, n, t);
             put_sums(sums, meta, n);
+            put(meta + kSuperMost * n, most_of(q));
         }
     }
 }

@@ -35,8 +35,16 @@ static inline void put_inverses(__m256 largest, float inverses[8]) {
     _mm256_store_ps(inverses, _mm256_maskz_div_ps(counts, _mm256_set1_ps(127.0f), largest));
 }
 
-// 32 channels to data[4-channel group][token][4]; sums of the first and of the last 16 channels of each token.
-static inline void round_eight(const float* src, size_t stride, const float inverses[8], int8_t* data, __m256i sums[2]) {
+static inline __m256i sum_of_bytes(__m512i a, __m512i b) {
+    const __m512i ones = _mm512_set1_epi8(1);
+    const __m512i sum = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), ones, a), ones, b);
+    return _mm256_add_epi32(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64(sum, 1));
+}
+
+// 32 channels to data[4-channel group][token][4]; sums of the first and of the last 16 channels of each token, and in `most`
+// what a sum of 16 magnitudes raises.
+static inline void round_eight(const float* src, size_t stride, const float inverses[8], int8_t* data, __m256i sums[2],
+                               __m256i& most) {
     __m512i words[8], bytes[4];
     each<8>(PK_EACH(t) {
         const __m512 inverse = _mm512_set1_ps(inverses[t]);
@@ -56,9 +64,8 @@ static inline void round_eight(const float* src, size_t stride, const float inve
         const __m512i a = _mm512_permutex2var_epi64(first, near, last), b = _mm512_permutex2var_epi64(first, far, last);
         _mm512_storeu_si512(data + 128 * half, a);
         _mm512_storeu_si512(data + 128 * half + 64, b);
-        const __m512i ones = _mm512_set1_epi8(1);
-        const __m512i sum = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), ones, a), ones, b);
-        sums[half] = _mm256_add_epi32(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64(sum, 1));
+        sums[half] = sum_of_bytes(a, b);
+        most = _mm256_max_epi32(most, sum_of_bytes(_mm512_abs_epi8(a), _mm512_abs_epi8(b)));
     });
 }
 
@@ -75,8 +82,8 @@ static void quantise_eight(const float* src, size_t stride, int blocks, QuantGro
         const __m256 largest = largest_of_each(magnitudes), scale = block_scales(scale_of(largest));
         alignas(32) float inverses[8];
         put_inverses(largest, inverses);
-        __m256i halves[2];
-        round_eight(src, stride, inverses, group.data + (size_t)b * 8 * kBlock, halves);
+        __m256i halves[2], unused = _mm256_setzero_si256();
+        round_eight(src, stride, inverses, group.data + (size_t)b * 8 * kBlock, halves, unused);
         const __m256i sum = _mm256_add_epi32(halves[0], halves[1]);
         _mm256_storeu_ps(meta, scale);
         _mm256_storeu_ps(meta + 8, _mm256_mul_ps(scale, _mm256_cvtepi32_ps(sum)));
@@ -112,13 +119,14 @@ static void quantise_super_eight(const float* src, size_t stride, int superblock
         alignas(32) float inverses[8];
         put_inverses(largest, inverses);
         _mm256_storeu_ps(meta, scale_of(largest));
-        __m256i halves[16], sums[8];
+        __m256i halves[16], sums[8], most = _mm256_setzero_si256();
         for (int b = 0; b < 8; b++) {
-            round_eight(src + kBlock * b, stride, inverses, data + (size_t)b * 8 * kBlock, halves + 2 * b);
+            round_eight(src + kBlock * b, stride, inverses, data + (size_t)b * 8 * kBlock, halves + 2 * b, most);
             sums[b] = _mm256_add_epi32(halves[2 * b], halves[2 * b + 1]);
             put_eight(meta + 8 * (kSuperOffsets + b), negative_shifted(sums[b], 7));
         }
         for (int i = 0; i < 16; i++) put_eight(meta + 8 * (kSuperHalfOffsets + i), negative_shifted(halves[i], 7));
+        put_eight(meta + 8 * kSuperMost, most);
         put_pairs(sums, 4, meta + 8 * kSuperPairs);
         put_pairs(halves, 8, meta + 8 * kSuperHalfPairs);
     }

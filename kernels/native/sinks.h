@@ -1,5 +1,5 @@
-// What a walk hands its blocks to: one sink multiplies them with the activations of some tokens, one stores a tile, one
-// does both. The order of the sums stands in linear_quant.cpp.
+// What a walk hands its blocks to: sinks that multiply them with the activations of some tokens (those that store a tile:
+// tile_sinks.h). The order of the sums stands in linear_quant.cpp.
 #pragma once
 #include "walks_super.h"
 
@@ -121,12 +121,24 @@ struct DotSink {
     }
 };
 
-// The same for superblocks: sums stay integers until one is complete.
+// Superblocks whose sums of a scale are small (TileShape).
+template <class Walk>
+constexpr bool kSmall = Walk::kHalves || (Walk::kKind == kUnsignedMin && Walk::kMost <= 15);
+
+// The same for superblocks: sums stay integers until one is complete. Small ones are told apart where tokens are many enough.
 template <int N, class Walk>
 struct SuperDotSink {
+    static constexpr bool kMin = Walk::kKind == kUnsignedMin;
+#if defined(__AVX512VNNI__)
+    static constexpr bool kTellSmall = kSmall<Walk> && N >= 4;
+#else
+    static constexpr bool kTellSmall = false;
+#endif
+    static constexpr bool kTileBytes = kTellSmall && Walk::kHalves && !kMin;  // counted from kByteZero, each sum for itself
     Strip strip;
     const int8_t* data;
     const float* meta;
+    bool small = false;
     vi totals[N];
     vf sums[N];
     SuperDotSink(const Strip& rows, const QuantGroup& group) : strip(rows), data(group.data), meta(group.meta) {
@@ -139,23 +151,40 @@ struct SuperDotSink {
         prefetch_block<Walk>(strip, b);
         const int8_t* a = data + (size_t)b * kBlock * N;
         const float* words = meta + (size_t)(b / 8) * kSuperWords * N;
+        if (kTellSmall && b % 8 == 0) small = !exceeds_small<N, N>(words);
+        vi dots[N];
         each<N>(PK_EACH(i) {
             const vi zero = zero_of_super<Walk::kKind, false>(words + i, N, b % 8);
-            const vi dots = idots<Walk::kKind, Walk::kMost, 8>(zero, block.w, a + 4 * i, 4 * N);
-            totals[i] = iadd(totals[i], imul(dots, block.scale));
+            dots[i] = idots<Walk::kKind, Walk::kMost, 8>(zero, block.w, a + 4 * i, 4 * N);
         });
+        add(dots, block.scale);
     }
     PK_INLINE_MEMBER void take_half(int b, int half, const HalfBlock& block) {
         prefetch_half<Walk>(strip, b, half);
         const int8_t* a = data + ((size_t)b * kBlock + 16 * half) * N;
+        const float* words = meta + (size_t)(b / 8) * kSuperWords * N;
+        if (kTellSmall && b % 8 + half == 0) small = !exceeds_small<N, N>(words);
+        vi w[4], dots[N];
+        each<4>(PK_EACH(j) { w[j] = kTileBytes ? iadd8(block.w[j], iset8(kByteZero - Walk::kZero)) : block.w[j]; });
         each<N>(PK_EACH(i) {
-            const vi dots = idots<kUnsignedMin, Walk::kMost, 4>(iset(0), block.w, a + 4 * i, 4 * N);
-            totals[i] = iadd(totals[i], imul(dots, block.scale));
+            const vi zero = zero_of_super<kTileBytes ? kUnsignedMinus128 : kUnsignedMin, true>(words + i, N, b % 8 * 2 + half);
+            dots[i] = idots<kUnsignedMin, Walk::kMost, 4>(zero, w, a + 4 * i, 4 * N);
         });
+        add(dots, block.scale);
+    }
+    PK_INLINE_MEMBER void add(const vi (&dots)[N], vi scale) {
+        if constexpr (kTellSmall) {
+            if (small) {
+                const vi factor = kTileBytes ? iand(scale, iset(0xffff)) : scale;
+                each<N>(PK_EACH(i) { totals[i] = iadd_pairs(totals[i], dots[i], factor); });
+                return;
+            }
+        }
+        each<N>(PK_EACH(i) { totals[i] = iadd(totals[i], imul(dots[i], scale)); });
     }
     PK_INLINE_MEMBER void close(int superblock, const Super& super) {
         const float* words = meta + (size_t)superblock * kSuperWords * N;
-        constexpr bool kMin = Walk::kKind == kUnsignedMin, kMoved = Walk::kHalves && !kMin;
+        constexpr bool kMoved = Walk::kHalves && !kMin && !kTileBytes;
         each<N>(PK_EACH(i) {
             vi pairs = iset(0);
             if constexpr (kMin || kMoved)
@@ -174,118 +203,4 @@ struct SuperDotSink {
         each<N>(PK_EACH(i) { vstore(results[i] + row, sums[i]); });
     }
 };
-
-// `tile` begins with the strip's first row.
-template <class Walk>
-struct TileSink {
-    static constexpr bool kMin = Walk::kKind == kUnsignedMin;
-    static constexpr int kScales = Walk::kHalves ? 16 : 8;
-    Strip strip;
-    Tile tile;
-    TileSink(const Strip& rows, const Tile& whole, int row)
-        : strip(rows), tile{whole.q + kTokenRun * row, whole.d + row, whole.m + row, whole.factors + row} {}
-    PK_INLINE_MEMBER void take(int b, const Block& block) {
-        prefetch_block<Walk>(strip, b);
-        store(b, block);
-    }
-    PK_INLINE_MEMBER int32_t* factors(int superblock) const { return tile.factors + (size_t)superblock * kFactorWords<kScales, kMin>; }
-    PK_INLINE_MEMBER void take_half(int b, int half, const HalfBlock& block) {
-        prefetch_half<Walk>(strip, b, half);
-        store_half(b, half, block);
-    }
-    template <int COUNT>
-    PK_INLINE_MEMBER void store_bytes(const vi* w, uint8_t* q) {
-        vi bytes[COUNT];
-        each<COUNT>(PK_EACH(j) {
-            if constexpr (Walk::kHalves && !kMin) bytes[j] = iadd8(w[j], iset8(kByteZero - Walk::kZero));
-            else bytes[j] = w[j];
-        });
-        store_rows<COUNT>(q, bytes);
-    }
-    PK_INLINE_MEMBER void store(int b, const Block& block) {
-        store_bytes<8>(block.w, tile.q + (size_t)512 * b);
-        if constexpr (Walk::kSuperblocks) istore(factors(b / 8) + b % 8 * 16, block.scale);
-        else {
-            float* d = tile.d + (Walk::kHalves ? 32 : 16) * (size_t)b;
-            vstore(d, block.d);
-            if constexpr (Walk::kHalves) vstore(d + 16, block.d2);
-            if constexpr (kMin) vstore(tile.m + 16 * (size_t)b, block.m);
-        }
-    }
-    PK_INLINE_MEMBER void store_half(int b, int half, const HalfBlock& block) {
-        store_bytes<4>(block.w, tile.q + (size_t)512 * b + 256 * half);
-        istore(factors(b / 8) + (b % 8 * 2 + half) * 16, block.scale);
-    }
-    PK_INLINE_MEMBER void close(int superblock, const Super& super) {
-        vstore(tile.d + 16 * (size_t)superblock, super.d);
-        if constexpr (kMin) {
-            vstore(tile.m + 16 * (size_t)superblock, super.m);
-            each<kScales / 2>(PK_EACH(j) { istore(factors(superblock) + 16 * (kScales + j), super.pairs[j]); });
-        }
-    }
-};
-
-template <bool SUPER, int N, class Walk>
-struct Dots { typedef DotSink<N, Walk> Sink; };
-template <int N, class Walk>
-struct Dots<true, N, Walk> { typedef SuperDotSink<N, Walk> Sink; };
-template <int N, class Walk>
-using DotsOf = typename Dots<Walk::kSuperblocks, N, Walk>::Sink;
-
-// Both at once: the bytes are in registers anyway.
-template <int N, class Walk>
-struct FirstSink {
-    DotsOf<N, Walk> dots;
-    TileSink<Walk> tiles;
-    PK_INLINE_MEMBER void take(int b, const Block& block) {
-        tiles.store(b, block);
-        dots.take(b, block);
-    }
-    PK_INLINE_MEMBER void take_half(int b, int half, const HalfBlock& block) {
-        tiles.store_half(b, half, block);
-        dots.take_half(b, half, block);
-    }
-    PK_INLINE_MEMBER void close(int superblock, const Super& super) {
-        tiles.close(superblock, super);
-        dots.close(superblock, super);
-    }
-};
-
-template <class Walk>
-static void walk_strip(Strip strip, int blocks, Tile tile) {
-    for (int row = 0; row < kStripRows; row += W) {
-        const Strip rows = rows_from(strip, row);
-        TileSink<Walk> sink(rows, tile, row);
-        Walk::walk(rows, blocks, sink);
-    }
-}
-
-template <int N, class Walk>
-static void dot_strip(Strip strip, int blocks, const QuantGroup& group, Results results) {
-    for (int row = 0; row < kStripRows; row += W) {
-        const Strip rows = rows_from(strip, row);
-        DotsOf<N, Walk> sink(rows, group);
-        Walk::walk(rows, blocks, sink);
-        sink.put(results, row);
-    }
-}
-
-template <class Walk>
-static void first_tokens(Strip strip, int blocks, const QuantGroup& group, Tile tile, Results results) {
-    for (int row = 0; row < kStripRows; row += W) {
-        const Strip rows = rows_from(strip, row);
-        FirstSink<kGroupTokens, Walk> sink{DotsOf<kGroupTokens, Walk>(rows, group), TileSink<Walk>(rows, tile, row)};
-        Walk::walk(rows, blocks, sink);
-        sink.dots.put(results, row);
-    }
-}
-
-template <class Walk, class Places>
-struct FewTokens;
-template <class Walk, int... I>
-struct FewTokens<Walk, std::integer_sequence<int, I...>> {
-    static constexpr DotStrip kTable[] = {dot_strip<I + 1, Walk>...};
-};
-template <class Walk>
-static constexpr const DotStrip* few_tokens = FewTokens<Walk, std::make_integer_sequence<int, kDirectTokens>>::kTable;
 PK_END

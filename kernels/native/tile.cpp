@@ -3,7 +3,7 @@
 #include "formats.h"
 #include "lanes.h"
 #if defined(PK_LANES)
-#include "sinks.h"
+#include "tile_sinks.h"
 #endif
 
 PK_BEGIN
@@ -20,8 +20,10 @@ static void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q
 
 template <class Walk>
 static constexpr TileFormat direct(int type) {
-    constexpr TileShape kSuperShape = std::is_same_v<Walk, WalkQ4_K> ? kSuperSmall : Walk::kHalves ? kSuperHalved : kSuperWhole;
-    constexpr TileShape kShape = Walk::kSuperblocks ? kSuperShape : Walk::kHalves ? kHalved : kWhole;
+    constexpr TileShape kShape = !Walk::kSuperblocks ? (Walk::kHalves ? kHalved : kWhole)
+                                 : Walk::kHalves     ? kSuperHalvedSmall
+                                 : kSmall<Walk>      ? kSuperSmall
+                                                     : kSuperWhole;
 #if defined(__ARM_FEATURE_DOTPROD)
     return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, nullptr};
 #else

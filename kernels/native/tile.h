@@ -57,9 +57,18 @@ struct NextLines {
 };
 typedef void (*DotStrip)(Strip strip, int blocks, const QuantGroup& group, Results results);
 
-// kSuperSmall: kSuperWhole with sums of a scale so small that four of them, times their scales, are exact in a float: less than
-// 2^24 (Q4_K: 4 * 32 * 127 * 15 * 63 = 15.4e6). So are then the sum of two such fours, rounded once, and that of integers.
-enum TileShape { kWhole, kHalved, kSuperWhole, kSuperHalved, kSuperSmall };
+// Small: sums of a scale fit in 16 bits where no 16 activations are larger together than kSmallMost, which is nearly always
+// (they spread over 127 steps at the largest of 256), so that one instruction multiplies them by their scale and adds them.
+// Bytes are then at most 32 with a scale per 16 channels, 15 with one per 32; the integers and so the results are the same.
+enum TileShape { kWhole, kHalved, kSuperWhole, kSuperHalved, kSuperSmall, kSuperHalvedSmall };
+constexpr bool halved_super(TileShape shape) { return shape == kSuperHalved || shape == kSuperHalvedSmall; }
+constexpr bool small_super(TileShape shape) { return shape >= kSuperSmall; }
+constexpr int kSmallMost = 1023;  // * 32, * 2 * 15 < 2^15
+
+// A tile's integer scales where products of pairs of int16 use them: the upper one is 0.
+#if defined(__AVX512VNNI__) || defined(__AVX2__)
+#define PK_SMALL_SUMS
+#endif
 
 // Tokens up to which a strip is multiplied without a tile.
 #if defined(__ARM_FEATURE_MATMUL_INT8)

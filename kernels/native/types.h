@@ -39,9 +39,10 @@ enum Rounding : int32_t { kNotRounded = 0, kPerBlock = 1, kPerSuper = 2 };
 constexpr Rounding kRoundings[] = {kPerBlock, kPerSuper};
 
 // Words of 4 bytes that a superblock's meta holds for each token, and where: the scale, int32 -128 * sum of every 32 and of
-// every 16 channels, int16 pairs of the sums of 32 and of 16: of four neighbours a, b, c, d the pairs (a, c), (b, d).
+// every 16 channels, int16 pairs of the sums of 32 and of 16: of four neighbours a, b, c, d the pairs (a, c), (b, d), and the largest
+// sum of the magnitudes of 16 channels.
 enum SuperWord { kSuperScale = 0, kSuperOffsets = 1, kSuperHalfOffsets = 9, kSuperPairs = 25, kSuperHalfPairs = 29,
-                 kSuperWords = 37 };
+                 kSuperMost = 37, kSuperWords = 38 };
 
 // Words that a block's meta holds for each token, and where: the scale, scale * sum of the 32 channels, int32 -8 * sum and
 // -128 * sum (counted from kSumStart), and -kSumStartValue * scale where a level wants it.

@@ -1,20 +1,23 @@
 """Rates of a prefill, read again and again, and where its time goes.
 
-    python tests/bench/prefill.py FILE [--threads 1 2] [--profile]
+    python tests/bench/prefill.py FILE [--threads 1 2] [--profile | --share]
 
 `--profile` runs the same below `perf record` (samples of CPU time, no counters needed) and adds them up by phase; a
-thread at a barrier is the row "waiting".
+thread at a barrier is the row "waiting". `--share` measures torch's int8 rate before and after each prefill, so that
+both meet the same hours of a host, and prints the shares of pairs (operations counted as by `pagekeep bench roofline`).
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -38,8 +41,10 @@ PHASES = (
 )
 
 
-def measure(path: Path, threads: int, prompt: int, repeat: int) -> list[float]:
-    """Seconds of each prefill."""
+def measure(
+    path: Path, threads: int, prompt: int, repeat: int, between: Callable[[], None] = lambda: None
+) -> list[float]:
+    """Seconds of each prefill; `between` is called before the first, between two and behind the last."""
     from dataclasses import replace
 
     from engine.messages import EngineSettings
@@ -49,12 +54,39 @@ def measure(path: Path, threads: int, prompt: int, repeat: int) -> list[float]:
     with OfflineModel(path, replace(EngineSettings(), threads=threads)) as model:
         ids = [(7919 * (index + 1)) % model.model.handle.spec.vocabulary for index in range(prompt)]
         model.feed(ids[:64])
+        between()
         for _ in range(repeat):
             model.sequence.keep_first(0)
             begun = time.perf_counter()
             model.feed(ids)
             seconds.append(time.perf_counter() - begun)
+            between()
     return seconds
+
+
+def shares(path: Path, threads: int, prompt: int, repeat: int) -> list[tuple[float, float]]:
+    """(Share of the int8 rate around it, tokens per second) of each prefill."""
+    import torch
+
+    from engine.bench_roofline import active_work
+
+    torch.set_num_threads(threads)
+    a = torch.randint(-127, 127, (512, 2048), dtype=torch.int8)
+    b = torch.randint(-127, 127, (2048, 2048), dtype=torch.int8)
+
+    def int8_seconds() -> float:
+        begun = time.perf_counter()
+        for _ in range(20):
+            torch._int_mm(a, b)
+        return (time.perf_counter() - begun) / 20
+
+    int8_seconds()
+    work, once, _ = active_work(path)
+    operations, product = work * prompt + once, 512 * 2048 * 2048
+    rates: list[float] = []
+    seconds = measure(path, threads, prompt, repeat, lambda: rates.append(product / int8_seconds()))
+    around = [(before + after) / 2 for before, after in itertools.pairwise(rates)]
+    return [(operations / s / rate, prompt / s) for s, rate in zip(seconds, around, strict=True)]
 
 
 def profile(command: list[str]) -> None:
@@ -85,11 +117,21 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--share", action="store_true")
     args = parser.parse_args()
     for threads in args.threads:
         if args.profile:
             sizes = ["--threads", str(threads), "--prompt", str(args.prompt), "--repeat", str(args.repeat)]
             profile([sys.executable, __file__, str(args.file), *sizes])
+            continue
+        if args.share:
+            found = sorted(shares(args.file, threads, args.prompt, args.repeat))
+            low, middle, high = (found[len(found) * part // 4][0] for part in (1, 2, 3))
+            rate = max(rate for _, rate in found)
+            print(
+                f"threads {threads}: {middle:.1%} of int8 ({low:.1%}, {high:.1%}), best {rate:,.0f} tokens/s",
+                flush=True,
+            )
             continue
         seconds = measure(args.file, threads, args.prompt, args.repeat)
         rates = [args.prompt / s for s in (seconds[0], sorted(seconds)[len(seconds) // 2], min(seconds))]

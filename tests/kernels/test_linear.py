@@ -73,22 +73,39 @@ def test_a_row_does_not_depend_on_its_batch(isa: str, name: str) -> None:
         assert np.array_equal(together, np.concatenate(parts)), size
 
 
+def largest_in_16_bits(cols: int) -> np.ndarray:
+    """Activations that are rounded to up to 127, 16 neighbours to 1023 together."""
+    steps = np.full((cols // 256, 256), 64, np.float32)
+    steps[:, ::16] -= 1
+    steps[:, :16] = [127] + [60] * 11 + [59] * 4
+    return steps.reshape(-1) / 127
+
+
 @pytest.mark.parametrize("code", [0, 255])
 @pytest.mark.parametrize(
-    ("name", "scale_at", "block"), [("Q4_K", (0, 1, 2, 3), 144), ("Q6_K", (208, 209), 210), ("Q8_0", (0, 1), 34)]
+    ("name", "scale_at", "block"),
+    [
+        ("Q2_K", (80, 81, 82, 83), 84),
+        ("Q3_K", (108, 109), 110),
+        ("Q4_K", (0, 1, 2, 3), 144),
+        ("Q6_K", (208, 209), 210),
+        ("Q8_0", (0, 1), 34),
+    ],
 )
 def test_largest_codes_with_largest_activations(
     isa: str, name: str, scale_at: tuple[int, ...], block: int, code: int
 ) -> None:
-    """Sums that one token's products keep in 16 bits do not overflow: alone as in a batch, which keeps them in 32."""
+    """Sums that are kept in 16 bits do not overflow: of one token, and of a batch that is nearly too large for them."""
     weight, _ = make(name, 33, 768)
     raw = weight.data.view(np.uint8).reshape(-1, block)
     raw[:, [i for i in range(block) if i not in scale_at]] = code
     if name == "Q6_K":
         raw[:, 192:208] = 128
-    x = np.ones((10, 768), np.float32)
-    x[1] = -1
-    x[2:] = np.where(np.random.default_rng(3).random((8, 768)) < 0.5, -1, 1)
+    x = np.where(np.random.default_rng(3).random((32, 768)) < 0.5, -1, 1).astype(np.float32)
+    x[[0, 8]] = 1  # of tokens 8 to 15 some exceed 16 bits, of 16 to 23 none, of 24 to 31 only the first
+    x[[1, 9]] = -1
+    x[16:] = largest_in_16_bits(768) * np.array([-1, 1] * 8, np.float32)[:, None]
+    x[24] = 1
     together = linear(x, weight, how=How(isa=isa))
     alone = np.concatenate([linear(x[i : i + 1], weight, how=How(isa=isa)) for i in range(len(x))])
     assert np.array_equal(together, alone)
