@@ -51,6 +51,10 @@ def doubt(message: Message) -> str:
     report = message.report
     if report is None or not report.doubtful:
         return ""
-    part = "This" if report.doubtful >= len(message.tokens) else f"The first {report.doubtful:,} tokens of this"
-    verb = "was" if part == "This" else "were"
-    return f"{part} {verb} written on saved state that was found damaged since, and may be wrong."
+    if report.doubtful >= len(message.tokens):
+        part = "This was"
+    elif report.doubtful == 1:
+        part = "The first token of this was"
+    else:
+        part = f"The first {report.doubtful:,} tokens of this were"
+    return f"{part} written on saved state that was found damaged since, and may be wrong."

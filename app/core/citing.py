@@ -240,5 +240,4 @@ def report_of(
         saved_ms=saved_ms,
         model=model,
         gaps=finished.gaps,
-        doubtful=finished.doubtful,
     )

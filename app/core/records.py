@@ -161,9 +161,9 @@ class TurnReport:
     `difference`: where reuse ended early; `approximate`: the state holds tokens that were moved after a removal.
     `gaps`: [start, stop) of the prompt, where what was computed lies; (): behind all that was reused. `operations`:
     what was done to the history since the turn before. `pages_say`: where nothing bears the answer out, sentences of
-    its pages that the application quotes because they are about the question; no part of the answer. `doubtful`: so
-    many of its first tokens were written on state that was found damaged then or later. `repeats`: it is word for word
-    what the model answered to another question of the conversation.
+    its pages that the application quotes because they are about the question; no part of the answer. `doubtful`: the
+    tokens that were written on state that was found damaged, then or later, are among so many first ones. `repeats`:
+    it is word for word what the model answered to another question of the conversation.
     """
 
     tokens: TokenReport

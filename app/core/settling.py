@@ -49,8 +49,15 @@ def settled(
     store = services.store()
     with store.transaction():
         before = store.operations.take(answer.conversation)
-        report = replace(report, operations=(*before, *request.operations))
+        stored = store.message(answer.id).report  # what it was before it went on, or has been noted since
+        doubtful = max(_doubtful(request, finished), stored.doubtful if stored else 0)
+        report = replace(report, operations=(*before, *request.operations), doubtful=doubtful)
         return store.finish_answer(answer, citations, report)
+
+
+def _doubtful(request: Request, finished: TurnFinished) -> int:
+    """Leading tokens of the whole answer: where it went on, those it went on from are among them."""
+    return len(request.answer.tokens) + finished.doubtful if finished.doubtful else 0
 
 
 def _shown(question: Message, numbered: dict[int, Passage]) -> dict[int, Passage]:

@@ -73,6 +73,7 @@ class ScriptedEngine:
     cancelled: threading.Event = field(default_factory=threading.Event)
     decode: Callable[[Sequence[int]], str] = str
     read_before_hold: int = 0  # tokens of the prompt
+    doubtful: int = 0  # tokens of each answer
 
     def send(self, command: Command) -> None:
         if isinstance(command, Cancel):
@@ -106,7 +107,8 @@ class ScriptedEngine:
         text = self.decode(ids)
         self.emit(
             TurnFinished(
-                *name, reason, text, Tokens.generated(ids), len(turn.tokens), reused, (new,), TurnTimings(), 0, 0
+                *(*name, reason, text, Tokens.generated(ids), len(turn.tokens), reused, (new,), TurnTimings(), 0, 0),
+                doubtful=min(self.doubtful, len(ids)),
             )
         )
 
