@@ -4,6 +4,8 @@
 // (Q4_K), 32 * 127 * 4 = 16,256 (Q6_K).
 #include "dot_rows.h"
 
+#include "dot_codebook.h"
+
 #if defined(__AVX512VNNI__)
 #include "dot_lanes.h"
 
@@ -211,7 +213,7 @@ DotStrip dot_one(int ggml_type) {
         case kQ4_K: return dot_q4_k;
         case kQ6_K: return dot_q6_k;
         case kQ8_0: return dot_q8_0;
-        default: return nullptr;
+        default: return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("gfni") ? dot_codebook(ggml_type) : nullptr;
     }
 }
 PK_END

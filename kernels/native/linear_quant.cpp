@@ -183,9 +183,9 @@ static void tiled_strips(const StripRange& range, int first, int count) {
 }
 
 static DotStrip few_tokens(const TileFormat& format, int tokens) {
-    if (!format.few || tokens > kDirectTokens) return nullptr;
     const DotStrip one = tokens == 1 ? dot_one(format.type) : nullptr;
-    return one ? one : format.few[tokens - 1];
+    if (one) return one;
+    return format.few && tokens <= kDirectTokens ? format.few[tokens - 1] : nullptr;
 }
 
 size_t quant_scratch(int cols) { return (size_t)cols * (24 * strips_at_once(cols) + 18) + 256; }

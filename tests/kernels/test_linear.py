@@ -90,6 +90,14 @@ def largest_in_16_bits(cols: int) -> np.ndarray:
         ("Q4_K", (0, 1, 2, 3), 144),
         ("Q6_K", (208, 209), 210),
         ("Q8_0", (0, 1), 34),
+        ("IQ2_XXS", (0, 1), 66),
+        ("IQ2_XS", (0, 1), 74),
+        ("IQ2_S", (0, 1), 82),
+        ("IQ3_XXS", (0, 1), 98),
+        ("IQ3_S", (0, 1), 110),
+        ("IQ1_S", (0, 1), 50),
+        ("IQ1_M", (49, 51, 53, 55), 56),  # in their high halves
+        ("TQ1_0", (52, 53), 54),
     ],
 )
 def test_largest_codes_with_largest_activations(
