@@ -15,8 +15,11 @@ FEWEST_WORDS, MOST_WORDS = 5, 60  # of a sentence that says something by itself
 ENDED = re.compile(r"[.!?。！？][)\]]*$")
 BRACKETS = (("(", ")"), ("{", "}"))  # where one is open, the sentence was cut out of a formula or of code
 BEGINS = re.compile(r"\W{0,3}\w[\w'’-]*(?:[\s,:;]|$)")  # with a word; "z.y,w.y)). triple" does not
-NEAR = 0.4  # of the weight of a question's words; of 80 answered so, 59 told what was asked, at 0.3 66 of 100
+NEAR = 0.4  # of the weight of a question's words
+LEAST_SHARED = 2  # of its words: one by itself is about anything
+ABOUT_ANSWERING = frozenset({"answer", "reply"})
 MARKS = re.compile('["“”„«»\\[\\]]')  # would end the quotation, or be taken for a passage's number
+NUMBER = re.compile(r"\[\d")
 
 
 def telling_sentences(about: str, passages: Mapping[int, Passage], most: int) -> list[tuple[int, str]]:
@@ -39,9 +42,9 @@ def telling_sentences(about: str, passages: Mapping[int, Passage], most: int) ->
 
 
 def nearest_sentences(question: str, passages: Mapping[int, Passage], most: int) -> list[tuple[int, Span]]:
-    """At most `most` sentences with the most of what a question asks about, in them or in the headings above them:
-    numbers and spans in the texts of their passages, the best first. [] where even the best has less than NEAR of it;
-    none has less than half of the best's.
+    """At most `most` sentences with the most of what a question asks about: numbers and spans in the texts of their
+    passages, the best first. One has at least two of its words, one of them by itself, the others it may have from the
+    headings above it. [] where even the best has less than NEAR of it; none has less than half of the best's.
 
     A word weighs the more, the fewer of the passages' sentences have it.
     """
@@ -50,7 +53,7 @@ def nearest_sentences(question: str, passages: Mapping[int, Passage], most: int)
         for number, passage in passages.items()
         for span, own in _telling(passage.text)
     ]
-    wanted = _stems(question)
+    wanted = _stems(question) - ABOUT_ANSWERING
     having = Counter(stem for *_, told in said for stem in wanted & told)
     weights = {stem: math.log(1 + len(said) / (1 + having[stem])) for stem in wanted}
     whole = sum(weights.values())
@@ -58,7 +61,8 @@ def nearest_sentences(question: str, passages: Mapping[int, Passage], most: int)
     def part(stems: frozenset[str]) -> float:
         return sum(weights[stem] for stem in wanted & stems) / whole
 
-    ranked = sorted(said, key=lambda one: (-part(one[3]), -part(one[2]))) if whole else []
+    about = [one for one in said if wanted & one[2] and len(wanted & one[3]) >= LEAST_SHARED]
+    ranked = sorted(about, key=lambda one: (-part(one[3]), -part(one[2])))
     unlike: dict[str, tuple[int, Span]] = {}
     most_told = part(ranked[0][3]) if ranked else 0.0
     for number, span, _, told in ranked:
@@ -68,10 +72,11 @@ def nearest_sentences(question: str, passages: Mapping[int, Passage], most: int)
 
 
 def _telling(text: str) -> Iterator[tuple[Span, frozenset[str]]]:
-    """Sentences that are long enough to say something, with their stems."""
+    """Sentences that say something by themselves and hold nothing like a passage's number, with their stems."""
     for start, end in sentences(text):
-        if FEWEST_WORDS <= count_words(text[start:end]) <= MOST_WORDS:
-            yield (start, end), _stems(text[start:end])
+        sentence = " ".join(text[start:end].split())
+        if _complete(sentence) and not NUMBER.search(sentence):
+            yield (start, end), _stems(sentence)
 
 
 def _named(wanted: frozenset[str], heading: str) -> float:
@@ -88,9 +93,12 @@ def _stems(text: str) -> frozenset[str]:
 def _whole(text: str) -> Iterator[str]:
     for start, end in sentences(text):
         sentence = " ".join(text[start:end].split())
-        pieces = any(sentence.count(one) != sentence.count(other) for one, other in BRACKETS) or not BEGINS.match(
-            sentence
-        )
-        told = not pieces and FEWEST_WORDS <= count_words(sentence) <= MOST_WORDS
-        if told and ENDED.search(sentence) and not MARKS.search(sentence):
+        if _complete(sentence) and not MARKS.search(sentence):
             yield sentence
+
+
+def _complete(sentence: str) -> bool:
+    """Neither cut out of a table, a formula or code, nor too short or too long to say something by itself."""
+    if any(sentence.count(one) != sentence.count(other) for one, other in BRACKETS) or not BEGINS.match(sentence):
+        return False
+    return FEWEST_WORDS <= count_words(sentence) <= MOST_WORDS and ENDED.search(sentence) is not None

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 MOST_QUOTED = 2
+MOST_COMPARED = 200  # passages: a tenth of a second
 
 
 def passages_by_marker(messages: Sequence[Message], texts: DocumentTexts) -> dict[int, Passage]:
@@ -77,10 +78,13 @@ def cite_answer(
         return ()
 
 
-def pages_say(question: str, numbered: dict[int, Passage], library: Library) -> tuple[StoredCitation, ...]:
-    """The sentences that are most about the question, word for word; () where none is enough. A fault is logged."""
+def pages_say(query: str, numbered: dict[int, Passage], library: Library) -> tuple[StoredCitation, ...]:
+    """The sentences that are most about what was looked up, word for word; () where none is enough or where they
+    are too many to look through. A fault is logged."""
+    if len(numbered) > MOST_COMPARED:
+        return ()
     try:
-        near = nearest_sentences(question, numbered, MOST_QUOTED)
+        near = nearest_sentences(query, numbered, MOST_QUOTED)
         return tuple(_quoted(number, numbered[number], span, library) for number, span in near)
     except Exception as error:
         log.exception("the pages were not quoted: %s", as_user_error(error).what)

@@ -18,12 +18,11 @@ from app.core.plans import ANSWER_ROOM, LoadedModel, Plan, Situation
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, found_text, history, nearest_text
 from app.core.records import AttachedDocument, Conversation, UsedMode
 from app.core.scoping import Scopes, Searched
-from app.core.searches import found_lookup, placed_lookup
+from app.core.searches import found_lookup, placed_lookup, search_text
 from app.core.settings import Settings
 from app.core.survey_plan import PART_TOKENS
 from app.core.unreadable import require_text
 from engine.messages import ConversationId, Tokens
-from rag.followup import complete
 from rag.metadata import file_says
 from rag.question_document import asks_about_document
 from rag.question_kinds import wants_summary, wants_whole
@@ -167,7 +166,7 @@ class Planner:
             characters = sum(self.texts.characters(document) for document in searched.documents)
             return draft.finish("passages", estimated=min(draft.passage_budget(TWO_PASSAGES), characters // 2))
         started = time.perf_counter()
-        query = draft.search_text()
+        query = search_text(draft.question, draft.situation.messages)
         hits = self._hits(draft, query, searched)
         least = draft.cost([hit.passage for hit in hits[:FEWEST_PASSAGES]])
         budget = draft.passage_budget(least)
@@ -175,7 +174,7 @@ class Planner:
             budget = max(budget, least)  # a full conversation is told and offered ways out, not starved of passages
         passages = draft.fitting((hit.passage for hit in hits), budget)
         elapsed = (time.perf_counter() - started) * 1000
-        plan = draft.finish("passages", passages=passages, retrieve_ms=elapsed)
+        plan = draft.finish("passages", passages=passages, query=query, retrieve_ms=elapsed)
         lookup = found_lookup(plan, query, searched, hits)
         return replace(plan, lookup=replace(lookup, budget=budget, full=budget < draft.wanted_passages(least)))
 
@@ -226,12 +225,15 @@ class _Draft:
         wanted = self.situation.conversation.instructions
         return None if wanted == self.context.instructions else wanted
 
-    def addition(self, documents: Sequence[WholeDocument] = (), passages: Sequence[Passage] = ()) -> Addition:
+    def addition(
+        self, documents: Sequence[WholeDocument] = (), passages: Sequence[Passage] = (), query: str = ""
+    ) -> Addition:
+        """`query`: what the passages were looked up by; "" where they were not."""
         conversation = self.situation.conversation
         grounded = bool(conversation.documents or conversation.scope)
         placed = tuple(documents), tuple(passages), self.instructions
         brief = bool(passages) and not self.catalogue and not says_length(self.question)
-        nearest = nearest_text(self.question, passages) if brief and self.situation.model.chat.small else ""
+        nearest = nearest_text(query, passages) if brief and self.situation.model.chat.small else ""
         return Addition(self.question, *placed, grounded, brief, nearest, self.catalogue)
 
     def compose(self, addition: Addition) -> Composed:
@@ -253,12 +255,6 @@ class _Draft:
         automatic = max(least, min(MOST_PASSAGE_TOKENS, self.situation.model.context // PASSAGE_SHARE))
         return self.settings.passage_tokens or automatic
 
-    def search_text(self) -> str:
-        """The question; one that leans on the one before ("and the second one?") with that one's telling words."""
-        asked = [message for message in self.situation.messages if message.role == "user"]
-        before = (asked[-1].lookup.query if asked[-1].lookup else asked[-1].text) if asked else None
-        return complete(self.question, before)
-
     def fitting(self, passages: Iterable[Passage], budget: int) -> tuple[Passage, ...]:
         """The best passages that fit, in reading order; such as are in the context already cost nothing."""
         chosen: list[Passage] = []
@@ -278,10 +274,11 @@ class _Draft:
         mode: UsedMode,
         documents: Sequence[WholeDocument] = (),
         passages: Sequence[Passage] = (),
+        query: str = "",
         retrieve_ms: float = 0.0,
         estimated: int = 0,
     ) -> Plan:
-        addition = self.addition(documents, passages)
+        addition = self.addition(documents, passages, query)
         limit = self.situation.model.context
         composed = self.compose(addition)
         if addition.nearest and len(composed.tokens) > self.room:  # it is in the passages, so nothing is lost

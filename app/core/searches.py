@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.core.lookups import FoundPassage, Lookup, StoredRange, Why
 from app.core.prompt import Addition, Composed, Context
+from app.core.records import Message
 from app.core.scoping import Searched
+from rag.followup import complete
 from rag.types import Hit, Passage
 
 if TYPE_CHECKING:
@@ -28,6 +30,12 @@ class Placed(Protocol):
 
     @property
     def addition(self) -> Addition: ...
+
+
+def search_text(question: str, before: Iterable[Message]) -> str:
+    """The question; one that leans on the one before ("and the second one?") with that one's telling words."""
+    asked = [message for message in before if message.role == "user"][-1:]
+    return complete(question, next(((m.lookup and m.lookup.query) or m.text for m in asked), None))
 
 
 def found_lookup(plan: Placed, query: str, searched: Searched, hits: Sequence[Hit]) -> Lookup:

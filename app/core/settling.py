@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.core.answers import AnswerStream
-from app.core.borne_out import repeats
+from app.core.borne_out import not_borne_out, repeats
 from app.core.citing import cite_answer, coverage, pages_say, passages_by_marker, report_of, with_coverage
 from app.core.explain import after_cut, explained, last_computed
 from app.core.records import Message, TurnReport
+from app.core.searches import search_text
 from app.core.turn_parts import Request, TurnServices
 from engine.messages import TurnFinished
 from rag.metadata import data_words
@@ -34,9 +35,9 @@ def settled(
     report = with_coverage(
         report, request.messages[-1], answer, *_searched(services, request), services.planner.scopes.labels
     )
-    if answer.text.strip() and not any(citation.ranges for citation in citations):
-        question = request.messages[-1]
-        report = replace(report, pages_say=pages_say(question.text, _shown(question, numbered), services.library()))
+    if not_borne_out(replace(answer, citations=citations, report=report)):
+        said = pages_say(_looked_up_by(request.messages), _shown(request.messages[-1], numbered), services.library())
+        report = replace(report, pages_say=said)
     found = explained(finished.difference, (*request.messages, answer), request.model.handle.tokenizer)
     report = replace(report, difference=found, approximate=bool(finished.approximate))
     report = replace(report, repeats=repeats(answer.text, request.messages))
@@ -58,6 +59,12 @@ def settled(
 def _doubtful(request: Request, finished: TurnFinished) -> int:
     """Leading tokens of the whole answer: where it went on, those it went on from are among them."""
     return len(request.answer.tokens) + finished.doubtful if finished.doubtful else 0
+
+
+def _looked_up_by(messages: Sequence[Message]) -> str:
+    """What the last question was searched for, or would have been."""
+    *before, question = messages
+    return (question.lookup.query if question.lookup else "") or search_text(question.text, before)
 
 
 def _shown(question: Message, numbered: dict[int, Passage]) -> dict[int, Passage]:

@@ -13,13 +13,13 @@ from app.core.errors import DoesNotFit, UserError
 from app.core.lookups import Scope
 from app.core.planning import Planner
 from app.core.plans import Situation
-from app.core.prompt import history
+from app.core.prompt import history, recompose
 from app.core.records import Mode
 from app.core.segments import PromptFormat
 from app.core.settings import Settings
 from app.core.survey_plan import PART_TOKENS
 from assets import sample_pdf
-from engine.messages import ModelLoaded, Sampling
+from engine.messages import ModelLoaded, Sampling, Tokens
 from rag import Library
 from rag.types import DocumentId
 from tests.rag.pdf_files import write_pdf
@@ -245,6 +245,28 @@ def test_the_nearest_sentences_are_told_to_a_small_model_only_and_only_where_the
     assert tight.addition.passages == told.addition.passages
     assert tight.addition.nearest == ""
     assert len(tight.tokens) < len(told.tokens)
+
+
+def test_the_nearest_sentences_of_a_follow_up_are_about_what_it_was_looked_up_by(desk: Desk) -> None:
+    desk.chat = PromptFormat(desk.chat.glue, desk.chat._encoder, small=True)
+    end = desk.chat.glue.end_of_turn
+    for question in (TRASH, "What about the second one?"):
+        plan = desk.plan(question, context=4000, mode="passages")
+        desk.keep(plan)
+        answer = Tokens.generated([*desk.chat.text_ids("So it is."), end])
+        desk.store.append(desk.conversation, "assistant", "So it is.", answer)
+        assert "30 days" in plan.addition.nearest
+    assert any(found.use == "known" for found in plan.lookup.passages)
+    again = recompose(desk.chat, desk.store.messages(desk.conversation), desk.planner.texts.placed, {}, end)
+    assert f"{plan.addition.nearest}\n\n{question}" in desk.decode(again[2][1].tokens.ids)
+
+
+def test_a_part_that_is_placed_as_it_stands_has_no_nearest_sentences(desk: Desk) -> None:
+    desk.chat = PromptFormat(desk.chat.glue, desk.chat._encoder, small=True)
+    desk.store.set_scope(desk.conversation, Scope("pages 1-2", desk.document, 0, 1))
+    plan = desk.plan(TRASH, context=8000)
+    assert {passage.why for passage in plan.lookup.passages} == {"scope"}
+    assert plan.addition.nearest == ""
 
 
 def test_what_a_document_is_about_is_looked_for_where_it_begins_and_not_in_its_contents(

@@ -7,6 +7,7 @@ import pytest
 
 from app.core import segments
 from app.core.exchanges import split_unanswered
+from app.core.lookups import FoundPassage, Lookup
 from app.core.prompt import Addition, Composed, Context, WholeDocument, compose, history, nearest_text, recompose
 from app.core.records import Message, MessageId, PlacedPassages
 from app.core.segments import PromptFormat
@@ -71,7 +72,8 @@ def test_a_small_model_is_told_the_nearest_sentences_right_before_the_question(c
     told, large = (chat.decode(compose(form, asking, Context()).tokens.ids) for form in (small, chat.format))
     assert f"\n\n{nearest}\n\n{question}{segments.BRIEFLY['english']}<|im_end|>" in told
     assert large.count(nearest) == 1, "in its passage"
-    message = asked(chat, asking)
+    found = FoundPassage(3, "book.pdf", 11, 0, "1", (), "", use="new", marker=1)
+    message = replace(asked(chat, asking), lookup=Lookup(question, passages=(found,)))
     ((_, again),) = recompose(small, [message], lambda _: (TANK,), {}, chat.format.glue.end_of_turn)
     assert chat.decode(again.tokens.ids) == told
 

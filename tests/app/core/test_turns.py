@@ -647,6 +647,11 @@ def test_the_pages_are_quoted_where_they_do_not_bear_the_answer_out(desk: Desk) 
     answer = desk.end_of_turn().message
     assert answer.citations
     assert answer.report.pages_say == (), "the answer says it"
+    desk.engine.answer, desk.engine.hold_after = desk.text_ids("Purple elephants sing."), 2
+    turn = desk.turns.ask(c.id, question)
+    desk.until(TurnText)
+    desk.turns.cancel(turn)
+    assert desk.end_of_turn().message.report.pages_say == (), "no more is said of a stopped answer"
 
 
 def test_a_scope_in_which_nothing_is_found_gives_its_beginning(desk: Desk) -> None:
