@@ -114,7 +114,7 @@ class Canary:
     def _distrust(self, page: Node) -> None:
         """It counts as absent from now on, and with it what follows it in memory and is not in use."""
         self.failed += 1
-        self._cache.losses.distrust(page)
+        self._cache.losses.distrust(page, right=0.0)  # its checksum is: it was wrong before it was written
         last = page.start + len(page.ids) - 1
         self._emit(
             EngineNotice(

@@ -284,6 +284,7 @@ class Scheduler:
     def _finish(self, turn: Turn, reason: FinishReason) -> None:
         if rest := turn.answer.finish():
             self._emit(TokenDelta(turn.request.turn, turn.request.conversation, rest, ()))
+        turn.note_doubt()
         written = self._admission.end(turn, keep=bool(turn.generated))
         self._remove(turn)
         self._emit(turn.finished(reason, written))

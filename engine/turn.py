@@ -132,6 +132,11 @@ class Turn:
         self.found, self.taken = (_before(self.kv.num_tokens, spans) for spans in (self.found, self.taken))
         return covered(self.found)
 
+    def note_doubt(self) -> None:
+        """As it ends: damage may have been met under it that no step of its own has come to."""
+        if self.sequence is not None and any(page.buffer.doubted for page in self.sequence.pages):
+            self.doubtful = len(self.generated)
+
     def account(self) -> tuple[ComputedRange, ...]:
         """What went through the model for the prompt, with reasons; until it was stopped, where it was."""
         reused = self.reused_in_all.total

@@ -6,20 +6,24 @@ import time
 from collections import deque
 from typing import NamedTuple
 
-from engine.kv.keys import Key
+from engine.kv.keys import KEY_BYTES, Key
 from engine.kv.tree import Node
 from engine.messages import ConversationId, TurnId
 
-_REMEMBERED = 256  # answers; those of a long conversation take some kilobytes each
+_REMEMBERED = 256  # answers, of 16 bytes a page: 32 KB each where they are on 2,000 pages
 
 
 class Answered(NamedTuple):
-    """A turn that has ended (time.monotonic), and the pages that its last tokens were computed on."""
+    """A turn that has ended (time.monotonic), and the keys of the pages that its last tokens were computed on."""
 
     turn: TurnId
     conversation: ConversationId
-    pages: frozenset[Key]
+    pages: bytes
     ended: float
+
+    def on(self, key: Key, place: int) -> bool:
+        """Whether that is its page of that number."""
+        return self.pages[place * KEY_BYTES : (place + 1) * KEY_BYTES] == key
 
 
 class Doubts:
@@ -30,13 +34,14 @@ class Doubts:
         self._found: list[Answered] = []
 
     def answered(self, turn: TurnId, conversation: ConversationId, pages: tuple[Node, ...]) -> None:
-        self._answers.append(Answered(turn, conversation, frozenset(page.key for page in pages), time.monotonic()))
+        self._answers.append(Answered(turn, conversation, b"".join(page.key for page in pages), time.monotonic()))
 
-    def met(self, page: Node) -> None:
-        """It is wrong, nobody knows since when: it was right when it was last checked, as it was mapped or read."""
+    def met(self, page: Node, right: float | None = None) -> None:
+        """It is wrong, and was right at that moment (time.monotonic). None: as it was mapped or read, which checks it;
+        nobody knows since when it is not."""
         page.buffer.doubted = True
-        checked = page.buffer.mapped_at
-        found = [one for one in self._answers if page.key in one.pages and one.ended > checked]
+        right, place = page.buffer.mapped_at if right is None else right, len(page.path()) - 1
+        found = [one for one in self._answers if one.ended > right and one.on(page.key, place)]
         self._found += found
         for one in found:
             self._answers.remove(one)

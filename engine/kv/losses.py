@@ -69,11 +69,13 @@ class Losses:
         if rest := lost.difference(*self._met.values()):
             yield notice.told(rest)
 
-    def distrust(self, page: Node, sound: Callable[[Node], bool] = lambda node: False) -> None:
+    def distrust(
+        self, page: Node, sound: Callable[[Node], bool] = lambda node: False, right: float | None = None
+    ) -> None:
         """The page and all after it count as absent from now on, on disk too but for what is `sound` there; a sequence
-        that holds them ends before them at its next step."""
+        that holds them ends before them at its next step. `right`: when it was right, see Doubts.met."""
         if not page.buffer.lost:  # else no step that read it since counted
-            self.doubts.met(page)
+            self.doubts.met(page, right)
         self._hiddens.clear()  # one may have been computed on it, and its key is that of a sound one
         below = [node for node in self._tree if page in node.path()]
         for node in sorted(below, key=lambda node: -node.stop):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from engine.kv.log import read_log
-from engine.messages import EngineNotice
+from engine.messages import AnswerDoubted, ConversationId, EngineNotice, TurnFinished, TurnId
 from engine.store.record import SUM_BYTES, Kind, checksum
 from engine.store.segment import scan
 from tests.engine.engine_driver import Driver
@@ -15,6 +16,11 @@ from tests.engine.test_service import model, prompt  # noqa: F401  (model is a f
 def saved(model: Path, folder: Path) -> None:  # noqa: F811
     with Driver(model, folder) as driver:
         driver.run("1", "c", prompt(900))
+
+
+def mapped_again(driver: Driver) -> None:
+    for node in driver.client._service.running.cache.tree:  # type: ignore[union-attr]
+        node.buffer.mapped_at = time.monotonic()
 
 
 def test_restored_pages_are_what_this_machine_computes(model: Path, tmp_path: Path) -> None:  # noqa: F811
@@ -31,7 +37,8 @@ def test_restored_pages_are_what_this_machine_computes(model: Path, tmp_path: Pa
 
 
 def test_a_page_that_is_wrong_but_intact_is_found_and_computed_again(model: Path, tmp_path: Path) -> None:  # noqa: F811
-    """A bit that flipped in memory before the page was written: the checksums agree with it."""
+    """A bit that flipped in memory before the page was written: the checksums agree with it. Whoever was answered on it
+    is told, also when it was mapped again since."""
     saved(model, tmp_path)
     (segment,) = (tmp_path / "segments").iterdir()
     record = [found for found in scan(segment, 0) if found.header.kind == Kind.PAGE][1]
@@ -45,10 +52,12 @@ def test_a_page_that_is_wrong_but_intact_is_found_and_computed_again(model: Path
         file.seek(record.offset)
         file.write(forged + payload)
     with Driver(model, tmp_path, canary_seconds=0.05) as driver:
+        driver.at(lambda event: isinstance(event, TurnFinished), lambda: mapped_again(driver))
         driver.run("2", "c", prompt(900))
         notice = driver.wait(lambda e: isinstance(e, EngineNotice))
         assert isinstance(notice, EngineNotice)
         assert "different" in notice.why
+        driver.wait(lambda event: event == AnswerDoubted(TurnId("2"), ConversationId("c")))
         size = driver.loaded.page_tokens  # type: ignore[union-attr]
         again = driver.run("3", "d", prompt(900), history=900)
         assert again.reused.total == size

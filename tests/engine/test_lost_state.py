@@ -10,6 +10,7 @@ import pytest
 
 from engine.messages import (
     AnswerDoubted,
+    Cancel,
     ComputedRange,
     ConversationId,
     EngineNotice,
@@ -174,3 +175,20 @@ def test_damage_that_another_process_finds_is_told_of_the_answers_on_it_though_n
         driver.run("3", "c", tokens)
         doubted = [event for event in driver.events if isinstance(event, AnswerDoubted)]
     assert doubted == [AnswerDoubted(TurnId("1"), ConversationId("c"))]
+
+
+def test_damage_that_another_turn_meets_before_an_answer_is_stopped_is_told_of_it(
+    model: Path, tmp_path: Path,  # noqa: F811
+) -> None:  # fmt: skip
+    """Between a step of the answer and its next."""
+    with Driver(model, tmp_path) as driver:
+        driver.at(lambda event: driver.deltas("1") >= 3, lambda: met_and_stopped(driver, "1"))
+        driver.submit("1", "c", prompt(600), Sampling(temperature=0.0, max_tokens=2000))
+        answered = driver.result("1")
+    assert (answered.reason, answered.doubtful) == ("cancelled", len(answered.generated))
+
+
+def met_and_stopped(driver: Driver, turn: str) -> None:
+    cache = driver.client._service.running.cache  # type: ignore[union-attr]
+    cache.losses.distrust(next(node for node in cache.tree if node.start))
+    driver.client.send(Cancel(TurnId(turn)))
