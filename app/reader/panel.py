@@ -108,12 +108,14 @@ class ReaderPanel(QWidget):
         self.outline.entries.show_entries(())
         self._services.tasks.read(lambda: library.library.outline(document.id), self._show_outline)
         self._go_to_wanted()
+        self.finding.search_again()
         self.shown.emit(document.id)
 
     def _drop_file(self) -> None:
         if self._document is not None and self._file is not None:
             self._places[self._document.id] = self.view.place()
         self.selecting.clear()
+        self.finding.reset()
         self.view.show_file(None)
         if self._file is not None:
             self._file.close()

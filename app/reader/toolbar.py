@@ -46,9 +46,7 @@ class ReaderToolbar(QWidget):
         self.zoom = label("100 %", "muted", wrap=False)
         self.zoom.setMinimumWidth(44)
         self.zoom.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.outline = self._tool(
-            "outline", "Outline", lambda: self.outline_wanted.emit(self.outline.isChecked())
-        )
+        self.outline = self._tool("outline", "Outline", lambda: self.outline_wanted.emit(self.outline.isChecked()))
         self.outline.setCheckable(True)
         self.back_button = self._tool("left", "Back (Alt+Left)", self.back.emit)
         self.forward_button = self._tool("right", "Forward (Alt+Right)", self.forward.emit)
@@ -85,10 +83,12 @@ class ReaderToolbar(QWidget):
 
     def show_found(self, current: int, total: int, searching: bool = False) -> None:
         """`current`: below 0 where none is shown yet. `searching`: there may be more."""
-        if current < 0 or not total:
-            self._found.setText("searching…" if searching else "none")
-        else:
+        if current >= 0:
             self._found.setText(f"{current + 1:,} of {total:,}{'…' if searching else ''}")
+        elif searching:
+            self._found.setText("searching…")
+        else:
+            self._found.setText(f"{total:,} found" if total else "none")
 
     def show_no_search(self) -> None:
         self._found.clear()

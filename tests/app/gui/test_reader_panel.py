@@ -154,6 +154,57 @@ def test_search_begins_where_one_reads_and_says_that_it_runs(
     assert reader.toolbar._found.text() == ""
 
 
+def test_words_are_searched_in_the_next_document_and_its_page_stays(
+    reader: ReaderPanel, qtbot: QtBot, services: Services, document: int, make_pdf: MakePdf
+) -> None:
+    other = int(services.workspace.library.add(make_pdf("other.pdf", long_pages("harbour", 6))).id)
+    opened(reader, qtbot, document)
+    reader.toolbar.search_for.emit("no such words")
+    assert reader.toolbar._found.text() == "searching…"
+    opened(reader, qtbot, other)
+    qtbot.waitUntil(lambda: reader.toolbar._found.text() == "none")
+    reader.toolbar.search_for.emit("rule 41:")
+    qtbot.waitUntil(lambda: "of" in reader.toolbar._found.text())
+    opened(reader, qtbot, document, Place(9))
+    qtbot.waitUntil(lambda: reader.toolbar._found.text() == "1 found")
+    assert (reader.view.page, reader.view._found) == (9, {})
+    reader.finding.step(1)
+    assert (reader.view.page, reader.toolbar._found.text()) == (2, "1 of 1")
+    reader.close_document(document)
+    assert reader.toolbar._found.text() == ""
+
+
+def test_who_went_to_another_page_meanwhile_stays_there(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
+    opened(reader, qtbot, document)
+    reader.toolbar.search_for.emit("rule 423:")
+    reader.view.go(Place(33))
+    qtbot.waitUntil(lambda: reader.toolbar._found.text() == "1 found")
+    assert reader.view.page == 33
+
+
+@pytest.mark.parametrize(("direction", "page"), [(1, 12), (-1, 11)])
+def test_the_first_step_begins_at_the_page_on_the_screen(
+    reader: ReaderPanel, qtbot: QtBot, document: int, direction: int, page: int
+) -> None:
+    opened(reader, qtbot, document)
+    reader.toolbar.search_for.emit("rule 2")  # on the pages 0, 1 and 10 to 14
+    reader.view.go(Place(12))
+    qtbot.waitUntil(lambda: "found" in reader.toolbar._found.text())
+    reader.finding.step(direction)
+    assert list(reader.view._found) == [page]
+
+
+def test_each_page_is_looked_at_for_itself(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
+    """All that was found so far was walked with each page while nothing stood behind the page on the screen."""
+    opened(reader, qtbot, document, Place(30))
+    qtbot.waitUntil(lambda: reader.view.page == 30)
+    search, walked = reader._file.search, []
+    search.resultAtIndex = walked.append
+    reader.toolbar.search_for.emit("rule 2")
+    qtbot.waitUntil(lambda: reader.toolbar._found.text() == "1 of 111")
+    assert (reader.view.page, walked) == (0, [])
+
+
 def test_all_pages_are_searched_by_asking(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
     """The model's own pace is ten pages a second."""
     opened(reader, qtbot, document)
@@ -162,7 +213,7 @@ def test_all_pages_are_searched_by_asking(reader: ReaderPanel, qtbot: QtBot, doc
     search.resultsOnPage = lambda page: (asked.append(page), real(page))[1]
     reader.toolbar.search_for.emit("harbour")
     qtbot.waitUntil(lambda: reader.toolbar._found.text()[-1:].isdigit())
-    assert sorted(asked) == list(range(PAGES))
+    assert sorted(set(asked)) == list(range(PAGES))
 
 
 def test_file_that_is_gone_says_what_to_do(make_pdf: MakePdf, tmp_path: Path) -> None:
