@@ -1,4 +1,4 @@
-"""The step that was parked for others, wherever it was: others take turns with it, so that nobody waits for its end.
+"""The step that was parked for others, between two units of a phase: others take turns with it until it ends.
 
 A long slice of prefill is parked when a command arrives that the reader waits for; its hidden vectors are kept.
 """

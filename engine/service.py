@@ -186,9 +186,8 @@ class Service:
                 self._focus(command, running)
             case SaveState():
                 running.cache.flush()
-                running.tell_notices(
-                    self._emit
-                )  # of what was refused, before who asks for the state after it is answered
+                # Of what was refused, before who asks for the state after it is answered.
+                running.tell_notices(self._emit)
             case DropState():
                 running.cache.drop(command.conversation, command.disk)
                 running.cache.flush(_DROP_SECONDS)  # so that a state report after it tells what stayed

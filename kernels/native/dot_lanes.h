@@ -1,4 +1,4 @@
-// What products of one token straight from the rows share: sums turned so that a lane is a row, scales, and what is asked for ahead.
+// What products of one token straight from the rows share: sums turned so that a lane is a row, scales, prefetches.
 #pragma once
 #include "sinks.h"
 
@@ -69,8 +69,8 @@ struct HalfScales {
     PK_INLINE_MEMBER vf floats() const { return _mm512_cvtph_ps(_mm256_load_si256((const __m256i*)of)); }
 };
 
-// What is asked for into L2 while a byte of the strip is multiplied: of strips up to kLongStrip what lies as far behind s.later, of
-// longer ones what is read kFarBytes later, at most a strip. Three long strips ahead cost up to a sixth of the rate from memory.
+// Asked for into L2 while a byte of the strip is multiplied: up to kLongStrip what lies as far behind s.later, of longer
+// strips what is read kFarBytes later, at most a strip. Three long strips ahead cost up to a sixth of memory's rate.
 constexpr size_t kLongStrip = 32 << 10, kFarBytes = 48 << 10;
 PK_INLINE const uint8_t* far_ahead(const Strip& s, size_t offset) {
     const size_t strip = kStripRows * s.stride, ahead = offset + kFarBytes;

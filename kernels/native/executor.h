@@ -31,9 +31,9 @@ struct StripSpan {           // neighbouring strips of a matrix
 class Executor : RunState {
 public:
     Executor(ProgramData program, int threads, const KernelTable* kernels);
-    // Parked: the flag asked for it, between two units of a phase. The step keeps its state and goes on with resume(), after any number of other steps;
-    // its batch and the pages in it must stay. One step can be parked; others are stopped instead. After `milliseconds`
-    // (0: never) a resumed step is parked again.
+    // Parked: the flag asked for it, between two units of a phase. The step keeps its state and goes on with resume(),
+    // after any number of other steps; its batch and the pages in it must stay. One step can be parked; others are
+    // stopped instead. After `milliseconds` (0: never) a resumed step is parked again.
     Outcome step(const BatchView& batch);
     Outcome resume(double milliseconds);
     void drop() { has_parked_ = false; }
