@@ -414,11 +414,14 @@ class TurnRestored:
 
 @dataclass(frozen=True)
 class PrefillProgress:
+    """Of the tokens that were not reused."""
+
     turn: TurnId
     conversation: ConversationId
-    done: int
+    done: int  # computed
     total: int
     tokens_per_second: float
+    kept: int = 0  # of `done`, known to lie in the files: a kill does not lose them
 
 
 @dataclass(frozen=True)

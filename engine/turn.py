@@ -168,12 +168,10 @@ class Turn:
         reasons = (part.reason for part in computed_ranges(self.request, self.reused.total, self.missing))
         return next((reason for reason in reasons if reason != "last sampled"), "last sampled")
 
-    def progress(self, tokens_per_second: float, told: int | None = None) -> PrefillProgress:
-        """`told`: so many tokens; None: all that have KV."""
-        request, reused = self.request, self.reused.total
-        told = self.kv.num_tokens if told is None else told
-        total, done = max(1, len(self.wanted) - reused), max(0, told - reused)
-        return PrefillProgress(request.turn, request.conversation, done, total, tokens_per_second)
+    def progress(self, tokens_per_second: float) -> PrefillProgress:
+        request, reused, there = self.request, self.reused.total, self.kv.num_tokens
+        total, done, kept = max(1, len(self.wanted) - reused), max(0, there - reused), max(0, self.handed - reused)
+        return PrefillProgress(request.turn, request.conversation, done, total, tokens_per_second, min(done, kept))
 
     def failure(self, error: EngineError) -> TurnFailed:
         request = self.request

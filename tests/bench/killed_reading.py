@@ -62,7 +62,7 @@ def read(model: Path, store: Path, tokens: int, turn: bool) -> None:
     class Telling(Driver):
         def _heard(self, event: Event) -> None:
             if isinstance(event, DocumentProgress | PrefillProgress):
-                print("told", event.done, flush=True)
+                print("told", event.kept if isinstance(event, PrefillProgress) else event.done, flush=True)
             super()._heard(event)
 
     driver = Telling(model, store, threads=THREADS)

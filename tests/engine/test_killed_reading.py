@@ -59,7 +59,10 @@ def begin(driver: Driver, tokens: int, turn: bool) -> None:
 
 
 def told(event: object) -> int:
-    return event.done if isinstance(event, DocumentProgress | PrefillProgress) else -1
+    """As kept."""
+    if isinstance(event, PrefillProgress):
+        return event.kept
+    return event.done if isinstance(event, DocumentProgress) else -1
 
 
 def killed(model: Path, folder: Path, tokens: int, how: str) -> int:
