@@ -223,7 +223,9 @@ class DocumentReader:
         known = handed is None or handed.wait()
         if self._cache.disk and handed and known:
             job.not_saved = "" if handed.written else self._cache.disk.refused()
-        self._tell(job, job.total if known else max(0, job.kept))  # not known: a turn came, the files hold it soon
+        self._tell(job, job.total if known or job.not_saved else max(0, job.kept))
+        if not known and self._runner.cancel[0]:
+            return  # a turn came: the end is told behind it
         self._jobs.remove(job)
         request = job.request
         self._emit(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.background import DocumentReader
 from engine.kv.disk import Handed
 from engine.messages import (
     ComputedRange,
@@ -176,6 +177,24 @@ def test_a_disk_that_takes_long_is_not_waited_for_and_nothing_is_told(
     assert {event.done for event in progress(driver)} == {0}
     assert waits.count(0.0) > 2, "it is looked at while the next steps run"
     assert max(waits) <= 0.02
+
+
+def test_the_end_of_a_document_is_told_behind_the_turn_that_came_before_the_files_held_it(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told as kept in part and as read at once."""
+    handed_over = DocumentReader._handed_over
+
+    def interrupted(reader: DocumentReader) -> Handed | None:
+        monkeypatch.setattr(DocumentReader, "_handed_over", handed_over)
+        driver.submit("1", "c", prompt(400, 9))
+        return Handed()  # of which nothing is known yet
+
+    monkeypatch.setattr(DocumentReader, "_handed_over", interrupted)
+    done = read(driver)
+    ends = [e for e in driver.events if isinstance(e, TurnFinished | DocumentRead)]
+    assert [type(e) for e in ends] == [TurnFinished, DocumentRead]
+    assert progress(driver)[-1].done == done.tokens == done.computed == 6000
 
 
 def test_a_document_over_the_context_or_the_memory_says_why(model: Path, tmp_path: Path) -> None:  # noqa: F811
