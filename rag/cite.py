@@ -70,7 +70,7 @@ def cite(
     two have marker 0 where they name no passage.
     """
     numbered = dict(passages) if isinstance(passages, Mapping) else dict(enumerate(passages, 1))
-    evidences = Evidences({number: passage.text for number, passage in numbered.items()})
+    evidences = Evidences({n: p.text for n, p in numbered.items()}, {n: p.heading for n, p in numbered.items()})
     own = own_numbers(answer, numbered)
     texts = (text for passage in numbered.values() for text in (passage.text, passage.heading))
     numbers = KnownNumbers((question, *told, *_of_files(numbered.values(), library), *texts))

@@ -71,12 +71,10 @@ class Source:
         """Numbers of the sentences that a span touches: "kept for 90 days" is no quote of "kept for 30 days"."""
         return self.numbers(self.touched(span))
 
-    def forms_before(self, span: Span, count: int) -> set[str]:
-        """Words of what a span covers and of `count` sentences before it, as they are compared."""
+    def text_with(self, span: Span, count: int) -> str:
+        """What a span covers, behind `count` sentences before it."""
         before = [s.span[0] for s in self.sentences if s.span[0] < span[0]][-count:]
-        start = min([span[0], *before])
-        words = self.words
-        return {form for form, (at, _) in zip(words.forms, words.spans, strict=True) if start <= at < span[1]}
+        return self.text[min([span[0], *before]) : span[1]]
 
     def touched(self, span: Span) -> Span:
         """The sentences that a span touches, together."""

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from types import MappingProxyType
 from typing import NamedTuple
 
-from rag.compared import Sentence, Source, Words, content, stem
+from rag.compared import Sentence, Source, Words, stem
 from rag.figures import NUMBER, numbers, other_unit
 from rag.sentences import Span
 from rag.types import Verdict
-from rag.wording import DENIES, HEADING, denied, introduced, subjects, turned
+from rag.wording import HEADING, introduced, names, opposed, subjects, turned
 
 COPIED_WORDS = 6
 COPIED_CONTENT = 3  # of them that are no stop words
@@ -34,6 +35,7 @@ ENOUGH_ALONE = 0.9  # a sentence with this part of what two give is cited alone
 ABOUT_ANSWERING = frozenset({"answer", "question", "passag", "text", "follow", "note"})
 ANSWERING = re.compile(r"\banswers?\b", re.IGNORECASE)
 SPACE = re.compile(r"\s+")
+FEW_PASSAGES = 3  # what stands in fewer is not what all of them are about
 NAMED_BEFORE = 1  # sentence: a manual names a function in a line of its own and then says what it does
 NAME = re.compile(r"(?=.*[^\W\d_])(?=.*[\d_]).+")  # letters with digits or underscores
 
@@ -59,9 +61,10 @@ class Run(NamedTuple):
 
 
 class Evidences:
-    """The passages of a context, ready to be compared with claims."""
+    """The passages of a context, ready to be compared with claims. `headings`: what they stand under."""
 
-    def __init__(self, texts: Mapping[int, str]) -> None:
+    def __init__(self, texts: Mapping[int, str], headings: Mapping[int, str] = MappingProxyType({})) -> None:
+        self._headings = headings
         self._sources = {number: Source(text) for number, text in texts.items()}
         self._frequency = Counter(s for source in self._sources.values() for s in source.stems)
 
@@ -115,6 +118,11 @@ class Evidences:
         ]
         return max(found, key=lambda evidence: evidence.strength, default=None)
 
+    def _goes_without(self, name: str, number: int) -> bool:
+        """A passage need not say what it stands under, or what most passages speak of ("in LaTeX")."""
+        told = self._frequency[stem(name) or ""]
+        return names(self._headings.get(number, ""), name) or (told >= FEW_PASSAGES and 2 * told > len(self._sources))
+
     def _weight(self, stems: Iterable[str]) -> float:
         total = len(self._sources)
         return sum(math.log(1.5 + total / (1 + self._frequency[s])) for s in stems)
@@ -165,7 +173,7 @@ class Evidences:
         silent = ABOUT_ANSWERING if ANSWERING.search(claim) else frozenset()
         stems = {s for s in words.stems if s and s not in silent}
         whole = self._weight(stems)
-        figures, named = numbers(claim), subjects(claim)
+        figures, named = numbers(claim), [name for name in subjects(claim) if not self._goes_without(name, number)]
         refused: list[Span] = []  # sentences that say the opposite: with a neighbour they are no better
         for span, theirs, factor in sorted(windows(source.sentences), key=lambda window: -window[2]):
             if any(start < span[1] and span[0] < end for start, end in refused):
@@ -179,7 +187,8 @@ class Evidences:
             few = len(shared - ABOUT_ANSWERING) < least_shared
             if few or part < least or not (least_shared == 1 or shared == stems or _says_more_than_numbers(shared)):
                 continue
-            if not named <= source.forms_before(span, NAMED_BEFORE):
+            beside = source.text_with(span, NAMED_BEFORE)
+            if not all(names(beside, name) for name in named):
                 continue  # what it says of another thing
             told, there = source.text[slice(*span)], source.numbers(span)
             if not figures <= there:
@@ -188,24 +197,6 @@ class Evidences:
                 refused.append(span)
             else:
                 yield Evidence(number, "matched", span, (0, len(claim.rstrip())), part * factor)
-
-
-def opposed(claim: str, source: str, shared: Set[str]) -> bool:
-    """One of the two denies, the other does not: a claim with "not", or what the source names only to deny it."""
-    if DENIES.search(claim) and not DENIES.search(source):
-        return True
-    (ours, ours_else), (theirs, theirs_else) = _denied_stems(claim), _denied_stems(source)
-    return bool((theirs - theirs_else) & ours_else & shared or (ours - ours_else) & theirs_else & shared)
-
-
-def _denied_stems(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Those right behind a denial, and all others."""
-    spans = denied(text)
-    behind = frozenset(s for start, end in spans for s in content(text[start:end]))
-    rest = list(text)
-    for start, end in spans:
-        rest[start:end] = " " * (end - start)
-    return behind, content("".join(rest))
 
 
 def _says_more_than_numbers(shared: Set[str]) -> bool:

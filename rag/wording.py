@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Set
 from itertools import islice
 
+from rag.compared import content
 from rag.sentences import WORD, Span
 
 _SAYS = r"(?:says?|said|states?|stated|reads?|explains?|notes?|besagt|sagt|schreibt|dit|indique|précise)"
@@ -34,7 +37,10 @@ DENIES = re.compile(
     r"|pas|jamais|aucune?|plutôt que|au lieu d[eu])\b|n['’]t\b",
     re.IGNORECASE,
 )
-HEADING = re.compile(r"\s*\d+(?:\.\d+)+\.?\s(?:[^.!?]|\.(?=\d))*$")  # "2.4.3 General Options" says nothing
+# "2.4.3 General Options" and "2.4 Options" say nothing; "2.5 litres of oil" and "2.5 GHz" do.
+HEADING = re.compile(
+    r"\s*(?:\d+(?:\.\d+){2,}\.?\s|\d+\.\d+\.?\s+(?=[A-ZÀ-ÞΑ-ΩА-Я][^\W\d_A-Z]{2}))(?:[^.!?]|\.(?=\d))*$"
+)
 NAMING = "function|command|option|variable|operator|keyword|method|macro|package|class|environment|parameter"
 # What a claim speaks of by name: in code's writing, or with a capital behind the word for what it is.
 SUBJECT = re.compile(rf"\b(?:{NAMING})s?\s+[`'\"“]?([A-Z]\w*)|\b(\w*[a-z][A-Z]\w*|\w+_\w+)\b")
@@ -69,6 +75,24 @@ def denied(text: str) -> list[Span]:
     return found
 
 
+def opposed(claim: str, source: str, shared: Set[str]) -> bool:
+    """One of the two denies, the other does not: a claim with "not", or what the source names only to deny it."""
+    if DENIES.search(claim) and not DENIES.search(source):
+        return True
+    (ours, ours_else), (theirs, theirs_else) = _denied_stems(claim), _denied_stems(source)
+    return bool((theirs - theirs_else) & ours_else & shared or (ours - ours_else) & theirs_else & shared)
+
+
+def _denied_stems(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Those right behind a denial, and all others."""
+    spans = denied(text)
+    behind = frozenset(s for start, end in spans for s in content(text[start:end]))
+    rest = list(text)
+    for start, end in spans:
+        rest[start:end] = " " * (end - start)
+    return behind, content("".join(rest))
+
+
 def _differ(ours: str, theirs: str, near: str) -> bool:
     """What is far from the copied part in the document may be left out; what the answer adds may not."""
     if TURNS.search(ours):
@@ -79,3 +103,9 @@ def _differ(ours: str, theirs: str, near: str) -> bool:
 def subjects(claim: str) -> set[str]:
     """What it speaks of by name, in small letters."""
     return {(match[1] or match[2]).casefold() for match in SUBJECT.finditer(claim)}
+
+
+def names(text: str, name: str) -> bool:
+    """It speaks of that by name, also if the name is broken at the end of a line or stands right behind a number."""
+    broken = r"(?:-?\s+)?".join(map(re.escape, name))
+    return re.search(rf"(?<![^\W\d]){broken}(?!\w)", unicodedata.normalize("NFKC", text), re.IGNORECASE) is not None

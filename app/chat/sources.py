@@ -134,11 +134,13 @@ def distinct(citations: Sequence[StoredCitation], numbers: Mapping[int, int]) ->
     """One row per marker, pages and verdict, by the numbers shown, and one where the same words are meant.
 
     What the answer leans on several times is marked together. A warning stays a row of its own: that the same words
-    are quoted exactly elsewhere in the answer does not make its claim true.
+    are quoted exactly elsewhere in the answer does not make its claim true. What Pagekeep quotes of its own accord (by
+    the number 0) stands by itself: its words are said to stand there exactly so.
     """
     rows: list[StoredCitation] = []
     for citation in sorted(citations, key=lambda c: (numbers.get(c.marker, c.marker), c.answer_start)):
-        place = next((n for n, row in enumerate(rows) if _alike(row, citation)), None)
+        own = numbers.get(citation.marker) == 0
+        place = None if own else next((n for n, row in enumerate(rows) if _alike(row, citation)), None)
         if place is None:
             rows.append(citation)
         else:

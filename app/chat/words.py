@@ -14,7 +14,10 @@ VERIFIED_WORDS = {
     "not_found": "not found",
 }
 OWN_WORDS = "found by Pagekeep"
-OWN_HELP = "The answer does not say this. Pagekeep found these words on the page; they stand there exactly so."
+OWN_HELP = (
+    "Nothing in the answer could be matched with the pages. Pagekeep found these words on the page; they stand there "
+    "exactly so."
+)
 VERIFIED_COLORS = {"exact": "good", "altered": "warn", "matched": "accent", "not_found": "bad"}
 VERIFIED_HELP = {
     "exact": "These words stand in the document exactly so. What else the sentence says is not among them.",

@@ -113,7 +113,9 @@ def test_a_quotation_is_exact_only_as_a_whole() -> None:
 MANUAL = (
     "floor(real x)\nThe functions floor, ceil and round all return an int value in their usual definitions. "
     "getFusion(map)\nIt returns the stored map of two tables or nothing.\n\n? forstep(x=5, 10, 2, print(x))\n\n"
-    "2.4.3 General Options\n\nAll of them are shown."
+    "2.4.3 General Options\n\nAll of them are shown.\n\n2.4 Options of oil\n\nOf the engine: 2.5 litres of oil fit "
+    "into the tank of the pump, and no more. The cache keeps so many entries: max_\nsize limits them. It is over.\n"
+    "The Mc-\nDonald family sold their farm near the river in autumn."
 )
 
 
@@ -127,8 +129,24 @@ MANUAL = (
         ("The step s of forstep is 2.", False),
         ("2.4.3 General Options", False),
         ("2.4.3 General Options (2.4.4)", False),
+        ("2.4 Options of oil", False),
+        ("2.5 litres of oil fit into the tank of the pump", True),
+        ("The entry max_size limits how many entries the cache keeps.", True),
+        ("The family McDonald sold their farm near the river in autumn.", True),
+        ("The family McDougal sold their farm near the river in autumn.", False),
+        ("In PostgreSQL, the farm near the river was sold in autumn.", False),
     ],
 )
 def test_what_is_said_of_another_thing_is_no_match(claim: str, matched: bool) -> None:
     found = Evidences({1: MANUAL, 2: "Another passage about the weather and the sea."}).agreeing(claim, [1, 2])
     assert bool(found) is matched
+
+
+def test_a_passage_need_not_name_what_it_stands_under_or_most_passages_speak_of() -> None:
+    claim, text = "In LaTeX, the option draft shows black boxes.", "The option draft shows black boxes beside lines."
+    others = {n: f"LaTeX sets page {n} of a book." for n in (2, 3, 4)}
+    assert Evidences({1: text, 2: "The sea."}).agreeing(claim, [1, 2]) is None
+    assert Evidences({1: text, 2: "The sea."}, {1: "LaTeX > Options"}).agreeing(claim, [1, 2])
+    assert Evidences({1: text, **others}).agreeing(claim, [1, 2])
+    del others[2]
+    assert Evidences({1: text, **others}).agreeing(claim, [1, 3]) is None

@@ -211,6 +211,13 @@ def test_pages_that_are_quoted_below_an_answer_can_be_opened(transcript: Transcr
     assert opened.args == [quoted]
 
 
+def test_own_quotes_of_a_page_stay_apart_the_best_first() -> None:
+    own = replace(CITED, verified="exact", answer_start=0, answer_count=0)
+    best, other = replace(own, quote="B stands later."), replace(own, quote="A stands first.")
+    assert distinct((best, other), {best.marker: 0}) == [best, other]
+    assert len(distinct((best, other), {best.marker: 1})) == 1
+
+
 def test_an_answer_on_damaged_state_says_so_and_is_written_again_on_a_click(
     transcript: Transcript, qtbot: QtBot
 ) -> None:
