@@ -4,9 +4,7 @@
 // put in that order once per superblock. Signs go to the activations, as products take unsigned bytes of the weight. Rows of
 // 32 indices go in pairs, a half of the vectors each. Integers, exact in any order; floats as linear_quant.cpp says.
 //
-// Longer than other files for it holds one short product per format.
-//
-// Sums that meet their scales as 16 bits: 3 * 2 * 43 * 127 = 32,766 (IQ2_XS, IQ2_S), 16 * 9 * 127 = 18,288 (IQ1_M).
+// Sums that meet their scales as 16 bits: 3 * 2 * 43 * 127 = 32,766 (IQ2_XS).
 #include "dot_codebook.h"
 
 #if defined(__AVX512VBMI__) && defined(__GFNI__)
@@ -47,10 +45,6 @@ PK_INLINE vi look_up(const uint8_t* plane, vi low, const __mmask64* above) {
     }
 }
 
-PK_INLINE vi two_rows(const uint8_t* first, const uint8_t* second) {  // 32 bytes each
-    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i*)first)),
-                              _mm256_loadu_si256((const __m256i*)second), 1);
-}
 PK_INLINE __m256i two_sixteens(const uint8_t* first, const uint8_t* second) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)first)),
                                    _mm_loadu_si128((const __m128i*)second), 1);
@@ -214,160 +208,10 @@ struct Iq2Xs {
     }
 };
 
-struct Iq2S {
-    static constexpr int kBytes = 82, kScaleAt = 0;
-    static constexpr float kUnit = 0.125f;
-    typedef Planes<1024, 2> Book;
-    typedef Token<8> Channels;
-    PK_INLINE Book book() { return Book(codebookIq2S.entries, 2, code_of_magnitude); }
-    PK_INLINE vi pair(const uint8_t* p, const uint8_t* other, const Book& book, const Channels& a) {
-        static constexpr Bytes kTwo = bytes_by([](int i) { return i % 32 * 2; });
-        const vi low = two_rows(p + 2, other + 2), top = bits_from(kTwo, two_eights(p + 66, other + 66));
-        const __mmask64 above[3] = {_mm512_movepi8_mask(low), _mm512_test_epi8_mask(top, iset8(1)),
-                                    _mm512_test_epi8_mask(top, iset8(2))};
-        vi w[8];
-        magnitudes<1024, 3>(book, low, above, w);
-        return sixteens(w, two_rows(p + 34, other + 34), a, nibble_scales(p + 74, other + 74));
-    }
-};
-
-// IQ1: a value is eight times a code of two bits, less 7 or, where a bit says so, 9. Products with codes where they lie in a
-// byte are so many times as large.
-PK_INLINE int code_of_eighths(int value) { return value / 8 + 1; }
-typedef Planes<2048, 2> Iq1Book;
-
-struct Iq1Codes {
-    vi four[2];
-    vi top;  // three bits of an index, and a bit more
-    PK_INLINE_MEMBER Iq1Codes(const Iq1Book& book, vi low, __m256i high, const Bytes& places) {
-        top = bits_from(places, _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), _mm512_castsi256_si512(high)));
-        const __mmask64 above[4] = {_mm512_movepi8_mask(low), _mm512_test_epi8_mask(top, iset8(1)),
-                                    _mm512_test_epi8_mask(top, iset8(2)), _mm512_test_epi8_mask(top, iset8(4))};
-        each<2>(PK_EACH(k) { four[k] = look_up<4>(book.of[k], low, above); });
-    }
-    PK_INLINE_MEMBER vi codes(int plane, int place) const { return iand(four[plane], iset8(3 << (2 * place))); }
-};
-
-struct Iq1S {
-    static constexpr int kBytes = 50, kScaleAt = 0;
-    static constexpr float kUnit = 0.125f;
-    typedef Iq1Book Book;
-    struct Channels : Token<8> {
-        vi sevens, twos;  // 7 times and twice the sum of every 32
-        PK_INLINE_MEMBER explicit Channels(const int8_t* a) : Token<8>(a) {
-            vi sum = iset(0);
-            each<8>(PK_EACH(k) { sum = _mm512_dpbusd_epi32(sum, iset8(1), of[k]); });
-            twos = iadd(sum, sum);
-            sevens = isub(_mm512_slli_epi32(sum, 3), sum);
-        }
-    };
-    PK_INLINE Book book() { return Book(codebookIq1S.entries, 2, code_of_eighths); }
-    PK_INLINE vi pair(const uint8_t* p, const uint8_t* other, const Book& book, const Channels& a) {
-        static constexpr Bytes kPlaces = bytes_by([](int i) { return i % 16 / 4 * 16 + i % 4 * 3; });
-        const __m256i high = two_sixteens(p + 34, other + 34);
-        const Iq1Codes bytes(book, two_rows(p + 2, other + 2), high, kPlaces);
-        vi sums[4];
-        each<4>(PK_EACH(i) {
-            sums[i] = _mm512_dpbusd_epi32(fresh_zero(), bytes.codes(0, i), a.of[i]);
-            sums[i] = _mm512_dpbusd_epi32(sums[i], bytes.codes(1, i), a.of[4 + i]);
-        });
-        const vi low = iadd(_mm512_slli_epi32(sums[0], 3), _mm512_slli_epi32(sums[1], 1));
-        const vi codes = iadd(low, iadd(_mm512_srai_epi32(sums[2], 1), _mm512_srai_epi32(sums[3], 3)));
-        const vi heads = _mm512_cvtepu16_epi32(high), plain = isub(codes, a.sevens);
-        const vi sum = _mm512_mask_sub_epi32(plain, _mm512_test_epi32_mask(heads, iset(0x8000)), plain, a.twos);
-        return imul(sum, odd_of_dword(_mm512_srli_epi32(heads, 11), iset(0x0e)));
-    }
-};
-
-struct Iq1M {
-    static constexpr int kBytes = 56;
-    static constexpr float kUnit = 0.125f;
-    typedef Iq1Book Book;
-    struct Channels : Token<8> {
-        vi sevens, twos[2];  // as words: 7 times the sum of every 16, twice that of their first and last 8
-        PK_INLINE_MEMBER explicit Channels(const int8_t* a) : Token<8>(a) {
-            each<2>(PK_EACH(i) {
-                twos[i] = iset(0);
-                const vi two = iset(0x00020002 << (8 * i));
-                each<8>(PK_EACH(k) { twos[i] = _mm512_add_epi16(twos[i], _mm512_maddubs_epi16(two, of[k])); });
-            });
-            const vi both = _mm512_add_epi16(twos[0], twos[1]);
-            sevens = isub16(_mm512_slli_epi16(both, 2), _mm512_srai_epi16(both, 1));
-        }
-    };
-    PK_INLINE Book book() { return Book(codebookIq1S.entries, 2, code_of_eighths); }
-    PK_INLINE vi pair(const uint8_t* p, const uint8_t* other, const Book& book, const Channels& a) {
-        static constexpr Bytes kPlaces = bytes_by([](int i) { return i % 16 * 4; });
-        static constexpr Bytes kScales = bytes_by([](int i) { return (i % 32 / 8 * 16 + i % 8 / 2 * 3 + 63) % 64; });
-        const Iq1Codes bytes(book, two_rows(p, other), two_sixteens(p + 32, other + 32), kPlaces);
-        vi pairs[8];
-        each<8>(PK_EACH(k) { pairs[k] = _mm512_maddubs_epi16(bytes.codes(k / 4, k % 4), a.of[k]); });
-        const vi first = _mm512_slli_epi16(_mm512_add_epi16(pairs[0], pairs[4]), 3);
-        const vi second = _mm512_slli_epi16(_mm512_add_epi16(pairs[1], pairs[5]), 1);
-        const vi third = _mm512_srai_epi16(_mm512_add_epi16(pairs[2], pairs[6]), 1);
-        const vi fourth = _mm512_add_epi16(_mm512_srai_epi16(pairs[3], 3), _mm512_srai_epi16(pairs[7], 3));
-        const vi codes = _mm512_add_epi16(_mm512_add_epi16(first, second), _mm512_add_epi16(third, fourth));
-        vi sum = isub16(codes, a.sevens);
-        each<2>(PK_EACH(i) {
-            const __mmask32 nines = _mm512_test_epi16_mask(bytes.top, _mm512_set1_epi16((short)(8 << (8 * i))));
-            sum = _mm512_mask_sub_epi16(sum, nines, sum, a.twos[i]);
-        });
-        return iadd_pairs(fresh_zero(), sum, odd_of(bits_from(kScales, two_eights(p + 48, other + 48)), iset(0x000e000e)));
-    }
-    // The top nibbles of four words.
-    PK_INLINE uint16_t scale(const uint8_t* p) {
-        uint64_t words;
-        __builtin_memcpy(&words, p + 48, 8);
-        return (uint16_t)((words >> 12 & 15) | (words >> 24 & 0xf0) | (words >> 36 & 0xf00) | (words >> 48 & 0xf000));
-    }
-};
-
-// TQ1_0: a byte stands for five digits, those of all bytes side by side.
-struct Tq1 {
-    static constexpr int kBytes = 54, kScaleAt = 52;
-    static constexpr float kUnit = 1.0f;
-    struct Book {
-        alignas(64) uint8_t of[2][256];
-    };
-    struct Channels {
-        vi of[5];
-        PK_INLINE_MEMBER explicit Channels(const int8_t* a) {
-            each<5>(PK_EACH(n) {
-                alignas(64) int8_t placed[64] = {};
-                __builtin_memcpy(placed, a + 32 * n, 32);
-                __builtin_memcpy(placed + 32, a + 160 + 16 * n, 16);
-                if constexpr (n < 4) __builtin_memcpy(placed + 48, a + 240 + 4 * n, 4);
-                of[n] = iload(placed);
-            });
-        }
-    };
-    PK_INLINE Book book() {
-        Book made{};
-        for (int i = 0; i < 256; i++)
-            for (int n = 0, rest = i; n < 5; n++, rest = rest * 3 % 256)
-                made.of[n / 4][i] = (uint8_t)(made.of[n / 4][i] | (rest * 3 >> 8) << (2 * (n % 4)));
-        return made;
-    }
-    PK_INLINE vi row(const uint8_t* p, const Book& book, const Channels& a) {
-        const vi packed = _mm512_maskz_loadu_epi8(((__mmask64)1 << 52) - 1, p);
-        const __mmask64 above[1] = {_mm512_movepi8_mask(packed)};
-        const vi four = look_up<1>(book.of[0], packed, above), last = look_up<1>(book.of[1], packed, above);
-        vi sums[4];
-        each<4>(PK_EACH(n) { sums[n] = _mm512_dpbusd_epi32(fresh_zero(), iand(four, iset8(3 << (2 * n))), a.of[n]); });
-        sums[0] = _mm512_dpbusd_epi32(sums[0], last, a.of[4]);
-        const vi low = iadd(sums[0], _mm512_srai_epi32(sums[1], 2));
-        return iadd(low, iadd(_mm512_srai_epi32(sums[2], 4), _mm512_srai_epi32(sums[3], 6)));
-    }
-};
-
 template <class Format>
 PK_INLINE vf scales_of(const uint8_t* at, size_t stride) {
     HalfScales scales;
-    if constexpr (requires { Format::scale(at); }) {
-        for (int r = 0; r < kStripRows; r++, at += stride) scales.of[r] = Format::scale(at);
-    } else {
-        scales.copy(at + Format::kScaleAt, stride);
-    }
+    scales.copy(at + Format::kScaleAt, stride);
     return vmul(scales.floats(), vset(Format::kUnit));
 }
 
@@ -420,13 +264,6 @@ PK_INLINE vi products_by_pair(const Strip& s, int block, const uint8_t* at, cons
     return fold_quarters(eights[0], eights[1]);
 }
 
-// What codes count from, where a superblock has but one scale.
-PK_INLINE vi below_zero(const float* words) {
-    int32_t sum = 0;
-    for (int i = 0; i < 8; i++) sum += load_i32(words + kSuperOffsets + i);
-    return iset(sum / 128);
-}
-
 template <class Format>
 void dot_rows_of(Strip s, int blocks, const QuantGroup& group, Results results) {
     static const typename Format::Book book = Format::book();
@@ -440,7 +277,6 @@ void dot_rows_of(Strip s, int blocks, const QuantGroup& group, Results results) 
         vi products;
         if constexpr (requires { Format::row(at, book, a); }) products = products_by_row<Format>(s, b, at, near, book, a);
         else products = products_by_pair<Format>(s, b, at, near, book, a);
-        if constexpr (std::is_same_v<Format, Tq1>) products = iadd(products, below_zero(words));
         sums = vfma(vmul(ifloat(products), d), vset(words[kSuperScale]), sums);
     }
     vstore(results[0], sums);
@@ -453,10 +289,6 @@ DotStrip dot_codebook(int ggml_type) {
         case kIQ3_S: return dot_rows_of<Iq3S>;
         case kIQ2_XXS: return dot_rows_of<Iq2Xxs>;
         case kIQ2_XS: return dot_rows_of<Iq2Xs>;
-        case kIQ2_S: return dot_rows_of<Iq2S>;
-        case kIQ1_S: return dot_rows_of<Iq1S>;
-        case kIQ1_M: return dot_rows_of<Iq1M>;
-        case kTQ1_0: return dot_rows_of<Tq1>;
         default: return nullptr;
     }
 }

@@ -2,6 +2,7 @@
 
 #include "formats.h"
 #include "lanes.h"
+#include "tile_codebook.h"
 #if defined(PK_LANES)
 #include "tile_sinks.h"
 #endif
@@ -74,7 +75,9 @@ static constexpr Places places = [] {
 
 const TileFormat* tile_format(int ggml_type) {
     const int place = ggml_type >= 0 && ggml_type < kTypes ? places.of[ggml_type] : -1;
-    return place < 0 ? nullptr : formats + place;
+    if (place < 0) return nullptr;
+    const TileFormat* better = formats[place].unpack ? nullptr : codebook_format(ggml_type);
+    return better ? better : formats + place;
 }
 
 Rounding rounding(int ggml_type) {

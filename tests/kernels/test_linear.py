@@ -10,7 +10,7 @@ from engine.gguf.dequantise import dequantise
 from kernels.linear.cpu import linear
 from kernels.linear.reference import linear as reference
 from kernels.linear.reference import round_activations
-from kernels.native_program import NativeProgram
+from kernels.native_program import NativeProgram, available_isas
 from kernels.program import Linear, Program
 from kernels.single import How, Weight, rows_batch
 from tests.kernels.weights import FLOATS, QUANTISED, SOME, TYPES, make, rounded_over, whole_columns
@@ -79,6 +79,51 @@ def largest_in_16_bits(cols: int) -> np.ndarray:
     steps[:, ::16] -= 1
     steps[:, :16] = [127] + [60] * 11 + [59] * 4
     return steps.reshape(-1) / 127
+
+
+PACKED = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "Q1_0", "Q2_0")
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_every_channel_of_packed_types(isa: str, name: str) -> None:
+    """Each index, sign and scale meets its channel: one activation at a time, in a batch and alone."""
+    weight, values = make(name, 67, 512)
+    x = np.eye(512, dtype=np.float32)
+    together = linear(x, weight, how=How(isa=isa))
+    np.testing.assert_allclose(together, values.T, rtol=1e-6)
+    for i in (*range(0, 512, 37), 255, 256, 511):
+        assert np.array_equal(linear(x[i : i + 1], weight, how=How(isa=isa))[0], together[i]), i
+
+
+@pytest.mark.parametrize("name", [name for name in PACKED if rounded_over(name) == 256])
+def test_packed_superblocks_have_the_same_bits_at_every_vector_level(name: str) -> None:
+    weight, _ = make(name, 37, 1024)
+    x = activations(11, 1024)
+    levels = [isa for isa in available_isas() if isa.startswith("avx")]
+    every = [linear(x[:tokens], weight, how=How(isa=isa)) for isa in levels for tokens in (1, 2, 11)]
+    assert all(np.array_equal(got, every[-1][: len(got)]) for got in every)
+
+
+@pytest.mark.parametrize("code", [0, 255])
+@pytest.mark.parametrize("name", [name for name in PACKED if name.startswith("IQ")])
+def test_largest_sums_of_codebooks(isa: str, name: str, code: int) -> None:
+    """Codes, signs and scales all as large as can be, against the largest activations."""
+    weight, _ = make(name, 16, 512)
+    block = len(weight.data.view(np.uint8).reshape(-1)) // 32
+    raw = weight.data.view(np.uint8).reshape(-1, block)
+    keep = raw[:, :2].copy()
+    raw[:] = code
+    if name == "IQ1_M":
+        raw[:, 49:57:2] = raw[:, 49:57:2] & 15 | np.array([0, 0, 0, 0x20], np.uint8)
+    else:
+        raw[:, :2] = keep
+    x = np.where(np.random.default_rng(3).random((9, 512)) < 0.5, -1, 1).astype(np.float32)
+    x[0], x[1] = 1, -1
+    together = linear(x, weight, how=How(isa=isa))
+    assert np.array_equal(together, np.concatenate([linear(x[i : i + 1], weight, how=How(isa=isa)) for i in range(9)]))
+    values = dequantise(weight.data.reshape(16, -1), weight.ggml_type, 512)
+    wanted = reference(seen_by(name, x), torch.from_numpy(values)).numpy()
+    np.testing.assert_allclose(together, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("code", [0, 255])
