@@ -18,6 +18,7 @@ from app.core import cuts, leases, queries
 from app.core.cut_store import CutStore
 from app.core.database import MigratedDatabase
 from app.core.dates import DateStore
+from app.core.doubt_store import DoubtStore
 from app.core.errors import UserError
 from app.core.lookups import Lookup, Scope
 from app.core.naming import check_free, conversation_called, fork_title
@@ -64,6 +65,7 @@ class ConversationStore:
         self.surveys = SurveyStore(self._database)
         self.cuts = CutStore(self._database)
         self.dates = DateStore(self._database)
+        self.doubts = DoubtStore(self._database)
         self.operations = OperationStore(self._database)
 
     def close(self) -> None:
@@ -88,10 +90,9 @@ class ConversationStore:
         now = time.time()
         identifier = ConversationId(uuid.uuid4().hex)
         row = {"id": identifier, "title": title or UNTITLED, "title_fixed": int(bool(title)), "created": now}
+        row["updated"] = now
         with self._database.transaction() as db:
-            db.table("conversations").insert(
-                {**row, "updated": now, "mode": mode, "instructions": instructions}, pk="id"
-            )
+            db.table("conversations").insert({**row, "mode": mode, "instructions": instructions}, pk="id")
             for document in documents:
                 queries.attach(db, identifier, document)
         return self.get(identifier)
@@ -255,8 +256,7 @@ class ConversationStore:
         """New ids for old texts, after a change to a model with another tokenizer."""
         with self._database.transaction() as db:
             for message, ids, placement in tokens:
-                values = {**token_blobs(ids), "placement": placement_text(placement)}
-                db.table("messages").update(message, values)
+                db.table("messages").update(message, {**token_blobs(ids), "placement": placement_text(placement)})
 
     def superseded_count(self, conversation: ConversationId) -> int:
         with self._database.reading() as db:

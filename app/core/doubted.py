@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import replace
 
 from app.core.conversations import ConversationStore
-from app.core.events import AnswerChanged, TurnStarted, WorkspaceEvent
-from app.core.records import Message, MessageId
+from app.core.events import AnswerChanged, TurnDone, TurnError, TurnStarted, TurnWithdrawn, WorkspaceEvent
+from app.core.records import MessageId
 from engine.messages import AnswerDoubted, TurnId
 
 log = logging.getLogger(__name__)
 _REMEMBERED = 256  # turns, as many as the engine remembers
-_TRIES, _PAUSE_SECONDS = 25, 0.2  # until an answer that has just ended has its report
 
 
 class Doubted:
@@ -24,40 +21,63 @@ class Doubted:
         """`tell` hears, on a thread of its own, of each answer once it is noted."""
         self._store, self._tell = store, tell
         self._answers: OrderedDict[TurnId, MessageId] = OrderedDict()
+        self._running: set[MessageId] = set()
+        self._waiting: set[MessageId] = set()  # for the end of their turn: they have no report before
+        self._queue: deque[MessageId] = deque()
+        self._working = False
         self._lock = threading.Lock()
 
     def hear(self, event: WorkspaceEvent) -> None:
         """Any thread; returns at once (the engine does not wait for the database) and never raises."""
         if isinstance(event, TurnStarted):
             with self._lock:
-                self._answers[event.turn] = event.assistant_message.id
-                while len(self._answers) > _REMEMBERED:
-                    self._answers.popitem(last=False)
+                self._begun(event.turn, event.assistant_message.id)
+        elif isinstance(event, TurnDone | TurnError | TurnWithdrawn):
+            with self._lock:
+                self._ended(event.turn)
         elif isinstance(event, AnswerDoubted):
-            self._begin(event)
+            with self._lock:
+                self._doubted(event.turn)
 
-    def _begin(self, event: AnswerDoubted) -> None:
+    def _begun(self, turn: TurnId, answer: MessageId) -> None:
+        self._answers[turn] = answer
+        self._running.add(answer)
+        while len(self._answers) > _REMEMBERED:
+            self._answers.popitem(last=False)
+
+    def _ended(self, turn: TurnId) -> None:
+        answer = self._answers.get(turn)
+        if answer is not None:
+            self._running.discard(answer)
+            if answer in self._waiting:
+                self._waiting.discard(answer)
+                self._enqueue(answer)
+
+    def _doubted(self, turn: TurnId) -> None:
+        whole = TurnId(turn.partition("-")[0])  # parts of a survey are named by it and their number
+        answer = self._answers.get(turn, self._answers.get(whole))
+        if answer is None:
+            return
+        if answer in self._running:
+            self._waiting.add(answer)
+        else:
+            self._enqueue(answer)
+
+    def _enqueue(self, answer: MessageId) -> None:
+        self._queue.append(answer)
+        if not self._working:
+            self._working = True
+            threading.Thread(target=self._work, name="doubted", daemon=True).start()
+
+    def _work(self) -> None:
+        while (answer := self._next()) is not None:
+            try:
+                for noted in self._store().doubts.note(answer):
+                    self._tell(AnswerChanged(noted.conversation, noted))
+            except Exception as error:
+                log.info("damage is not noted with its answer: %s", type(error).__name__)
+
+    def _next(self) -> MessageId | None:
         with self._lock:
-            message = self._answers.get(event.turn)
-        if message is not None:
-            threading.Thread(target=self._note, args=(event, message), name="doubted", daemon=True).start()
-
-    def _note(self, event: AnswerDoubted, message: MessageId) -> None:
-        try:
-            for _ in range(_TRIES):
-                if marked := mark_doubted(self._store(), event, message):
-                    self._tell(AnswerChanged(event.conversation, marked))
-                    break
-                time.sleep(_PAUSE_SECONDS)
-        except Exception as error:
-            log.info("damage is not noted with its answer: %s", type(error).__name__)
-
-
-def mark_doubted(store: ConversationStore, event: AnswerDoubted, message: MessageId) -> Message | None:
-    """The answer as it is stored now; None: it is gone, or has no report (yet)."""
-    with store.transaction():
-        found = next((one for one in store.messages(event.conversation) if one.id == message), None)
-        if found is None or found.report is None:
-            return None
-        report = replace(found.report, doubtful=len(found.tokens))
-        return store.finish_answer(found, found.citations, report)
+            self._working = bool(self._queue)
+            return self._queue.popleft() if self._queue else None

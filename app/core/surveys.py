@@ -250,9 +250,10 @@ class Survey:
         return Tokens.prompt([*ids, self.model.end_of_turn] if ended else ids)
 
     def _report(self, reason: str) -> TurnReport:
-        """Of all runs: one that was stopped before counts as well."""
+        """Of all runs: one that was stopped before counts as well. All of it is in doubt where a part is."""
         tokens, times = self.totals.tokens, self.totals.times
-        return TurnReport(tokens, times, "survey", finish_reason=reason, model=self.model.name)
+        doubtful = len(self.answer.tokens) if self.totals.doubtful else 0
+        return TurnReport(tokens, times, "survey", finish_reason=reason, model=self.model.name, doubtful=doubtful)
 
     def _phase(self) -> None:
         done = len(self.notes)

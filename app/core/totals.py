@@ -11,15 +11,17 @@ from engine.messages import ComputedRange, ReusedTokens, TurnFinished
 
 @dataclass(frozen=True)
 class TurnTotals:
-    """Sums over turns; phases that are one turn's own (queue, first token) are left out."""
+    """Sums over turns; phases that are one turn's own (queue, first token) are left out. `doubtful`: one of them was
+    written on state that was found damaged."""
 
     tokens: TokenReport = field(default_factory=TokenReport)
     times: PhaseTimes = field(default_factory=PhaseTimes)
+    doubtful: bool = False
 
     @staticmethod
     def of(report: TurnReport | None) -> TurnTotals:
         """What an earlier run came to."""
-        return TurnTotals() if report is None else TurnTotals(report.tokens, report.timings_ms)
+        return TurnTotals() if report is None else TurnTotals(report.tokens, report.timings_ms, bool(report.doubtful))
 
     def with_turn(self, event: TurnFinished, read: int) -> TurnTotals:
         """`read`: prompt tokens that it computed so far; counted where it was stopped before it wrote anything."""
@@ -35,9 +37,8 @@ class TurnTotals:
             before.drafted + event.drafted,
             before.accepted + event.accepted,
         )
-        return TurnTotals(
-            tokens, PhaseTimes(prefill=self.times.prefill + times.prefill, decode=self.times.decode + times.decode)
-        )
+        phases = PhaseTimes(prefill=self.times.prefill + times.prefill, decode=self.times.decode + times.decode)
+        return TurnTotals(tokens, phases, self.doubtful or bool(event.doubtful))
 
 
 def _added(one: ReusedTokens, two: ReusedTokens) -> ReusedTokens:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core import doubted
 from app.core.conversations import ConversationStore
 from app.core.doubted import Doubted
-from app.core.events import AnswerChanged, TurnStarted
+from app.core.events import AnswerChanged, TurnDone, TurnStarted
 from app.core.records import Message, PhaseTimes, TokenReport, TurnReport
 from engine.messages import AnswerDoubted, ConversationId, Tokens, TurnId
 
@@ -37,7 +36,9 @@ class Watched:
         return answer
 
     def end(self, answer: Message) -> None:
-        self.store.finish_answer(answer, (), REPORT)
+        done = self.store.finish_answer(answer, (), REPORT)
+        turn = TurnId(f"t{self.answers.index(answer)}")
+        self.doubted.hear(TurnDone(turn, self.conversation, done))
 
     def doubt(self, turn: str) -> None:
         self.doubted.hear(AnswerDoubted(TurnId(turn), self.conversation))
@@ -61,17 +62,36 @@ def test_the_answer_of_that_turn_is_marked_and_told(watched: Watched) -> None:
     assert watched.marks() == [7, 0]
 
 
-def test_one_that_has_just_ended_is_marked_once_its_report_is_there(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(doubted, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(doubted, "_TRIES", 3000)
+def test_one_that_is_about_to_end_is_marked_once_its_report_is_there(watched: Watched) -> None:
     watched.doubt("t1")
     time.sleep(0.05)
     assert watched.told.empty()
     watched.end(watched.answers[1])
     watched.told.get(timeout=WAIT_S)
     assert watched.marks() == [-1, 7]
+
+
+def test_a_part_of_a_survey_is_one_of_its_answer(watched: Watched) -> None:
+    watched.end(watched.answers[0])
+    watched.doubt("t0-3")
+    assert watched.told.get(timeout=WAIT_S).message.id == watched.answers[0].id
+
+
+def test_copies_and_what_is_set_aside_are_marked_and_the_list_stays_in_order(watched: Watched) -> None:
+    for answer in watched.answers:
+        watched.end(answer)
+    fork = watched.store.fork(watched.conversation).id
+    watched.store.cuts.set_aside(watched.conversation, [watched.answers[0].id], 0, 16)
+    watched.store.create("Newer")
+    before = watched.store.list()
+    watched.doubt("t0")
+    assert [watched.told.get(timeout=WAIT_S).conversation for _ in range(2)] == [watched.conversation, fork]
+    stored = [one.report for one in watched.store.messages(fork) if one.report]
+    assert [report.doubtful for report in stored] == [7, 0]
+    aside = watched.store.message(watched.answers[0].id).report
+    assert aside is not None
+    assert aside.doubtful == 7
+    assert watched.store.list() == before
 
 
 def test_turns_that_wrote_no_message_here_are_passed_over(watched: Watched) -> None:

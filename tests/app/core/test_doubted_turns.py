@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.core.borne_out import doubt
-from app.core.doubted import mark_doubted
 from app.core.events import TurnDone, TurnText
 from app.core.records import Conversation, Message
-from engine.messages import AnswerDoubted, TurnId
 from tests.app.core.test_turns import Desk, desk  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.model
@@ -39,7 +37,7 @@ def gone_on(desk: Desk, conversation: Conversation) -> Message:  # noqa: F811
 
 def noted(desk: Desk, conversation: Conversation) -> None:  # noqa: F811
     answer = desk.store.messages(conversation.id)[-1]
-    assert mark_doubted(desk.store, AnswerDoubted(TurnId("before"), conversation.id), answer.id)
+    assert desk.store.doubts.note(answer.id)
 
 
 def doubtful(message: Message) -> int:

@@ -257,6 +257,13 @@ def test_a_kill_while_another_answer_begins_leaves_the_survey_or_the_new_one(
     elsewhere.close()
 
 
+def test_a_survey_of_which_a_part_is_in_doubt_says_so(desk: Desk) -> None:
+    desk.engine.doubtful = 1
+    begin(desk)
+    message = desk.end_of_turn().message
+    assert message.report.doubtful == len(message.tokens) > 0
+
+
 def test_a_survey_that_cannot_start_again_stays(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation = begin(desk)
     desk.end_of_turn()
