@@ -65,7 +65,8 @@ class Histories:
     def _renewed(self, messages: tuple[Message, ...], model: ReadyModel, date: Date | None) -> tuple[Message, ...]:
         placed = [i.document_id for m in messages for i in (*m.placement.documents, *m.placement.passages)]
         names = self._texts.names(placed)
-        renewed = recompose(model.chat.dated(date), messages, self._texts.placed, names, model.end_of_turn)
+        chat, end = model.chat.dated(date), model.end_of_turn
+        renewed = recompose(chat, messages, self._texts.placed, names, end, model.context)
         return tuple(replace(m, tokens=c.tokens, placement=c.placement) for m, c in renewed)
 
 

@@ -7,6 +7,7 @@ Nothing already in the context is rendered again; a passage that is there is nam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
@@ -203,12 +204,18 @@ def _add_question(chat: PromptFormat, ids: list[int], addition: Addition) -> Non
 
 
 def recompose(
-    chat: PromptFormat, messages: Sequence[Message], passages_of: PassagesOf, names: dict[int, str], eog: int
+    chat: PromptFormat,
+    messages: Sequence[Message],
+    passages_of: PassagesOf,
+    names: dict[int, str],
+    eog: int,
+    limit: float = math.inf,
 ) -> list[tuple[Message, Composed]]:
     """The same conversation in another tokenizer: stored texts and placements, new ids.
 
     Answers become prompt tokens, without their reasoning, ended by `eog`: this model has not sampled them. A document
-    that is gone from the library is left out, and so is what the catalogue said.
+    that is gone from the library is left out, so is what the catalogue said, and the nearest sentences of a message
+    that would end behind `limit` tokens with them.
     """
     renewed: list[tuple[Message, Composed]] = []
     done: list[Message] = []
@@ -219,7 +226,10 @@ def recompose(
             composed = Composed(Tokens.prompt(ids), message.placement)
         else:
             before, _ = split_unanswered(done)
-            composed = compose(chat, _again(chat, message, passages_of, names), Context.of(before, frozenset((eog,))))
+            again, context = _again(chat, message, passages_of, names), Context.of(before, frozenset((eog,)))
+            composed = compose(chat, again, context)
+            if again.nearest and len(history(before)) + len(composed.tokens) > limit:
+                composed = compose(chat, replace(again, nearest=""), context)
         renewed.append((message, composed))
         done.append(_with(message, composed))
     return renewed

@@ -76,6 +76,10 @@ def test_a_small_model_is_told_the_nearest_sentences_right_before_the_question(c
     message = replace(asked(chat, asking), lookup=Lookup(question, passages=(found,)))
     ((_, again),) = recompose(small, [message], lambda _: (TANK,), {}, chat.format.glue.end_of_turn)
     assert chat.decode(again.tokens.ids) == told
+    full = len(again.tokens)
+    for limit, repeated in ((full, True), (full - 1, False)):
+        ((_, again),) = recompose(small, [message], lambda _: (TANK,), {}, chat.format.glue.end_of_turn, limit)
+        assert (f"\n\n{nearest}\n\n{question}" in chat.decode(again.tokens.ids)) is repeated
 
 
 @pytest.mark.parametrize(
