@@ -115,7 +115,8 @@ MANUAL = (
     "getFusion(map)\nIt returns the stored map of two tables or nothing.\n\n? forstep(x=5, 10, 2, print(x))\n\n"
     "2.4.3 General Options\n\nAll of them are shown.\n\n2.4 Options of oil\n\nOf the engine: 2.5 litres of oil fit "
     "into the tank of the pump, and no more. The cache keeps so many entries: max_\nsize limits them. It is over.\n"
-    "The Mc-\nDonald family sold their farm near the river in autumn."
+    "The Mc-\nDonald family sold their farm near the river in autumn. The archive asks of recordings a sampling rate "
+    "of 44kHz."
 )
 
 
@@ -133,6 +134,7 @@ MANUAL = (
         ("2.5 litres of oil fit into the tank of the pump", True),
         ("The entry max_size limits how many entries the cache keeps.", True),
         ("The family McDonald sold their farm near the river in autumn.", True),
+        ("The sampling rate that the archive asks of recordings is 44 kHz.", True),
         ("The family McDougal sold their farm near the river in autumn.", False),
         ("In PostgreSQL, the farm near the river was sold in autumn.", False),
     ],
