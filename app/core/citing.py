@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 MOST_QUOTED = 2
-MOST_COMPARED = 200  # passages: a tenth of a second
+MOST_COMPARED = 200  # passages: a fifth of a second
 
 
 def passages_by_marker(messages: Sequence[Message], texts: DocumentTexts) -> dict[int, Passage]:
