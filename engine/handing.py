@@ -22,21 +22,23 @@ class Handing:
         """After a step of the prompt that took so long. `beside`: others want to go on, so nothing is waited for; nor
         behind the last step, which the first token follows."""
         last = turn.kv.num_tokens == len(turn.wanted)
-        self._look(turn, 0.0 if beside or last else min(_MOST_WAIT_SECONDS, _WAIT_SHARE * step_ms / 1e3))
-        return turn.progress(tokens_per_second)
+        wait = 0.0 if beside or last else min(_MOST_WAIT_SECONDS, _WAIT_SHARE * step_ms / 1e3)
+        return turn.progress(tokens_per_second, self._kept(turn, wait))
 
-    def _look(self, turn: Turn, wait: float) -> None:
-        """Whole pages that are in the files."""
-        if (disk := self._cache.disk) is None:
-            return
+    def _kept(self, turn: Turn, wait: float) -> int:
+        """Tokens in whole pages that are in the files; all where nothing is saved."""
+        disk, there = self._cache.disk, turn.kv.num_tokens
+        if disk is None:
+            return there
         pages = len(turn.kv.pages) * turn.kv.page_tokens
         if turn.handing is None and pages > turn.handed:
             turn.handing = pages, disk.hand_over()
         if turn.handing is not None and turn.handing[1].wait(wait):
             (tokens, handed), turn.handing = turn.handing, None
             if not handed.written:
-                return
+                return there
             self._cache.poll()
             turn.handed = min(tokens, safe_tokens(turn.kv))
             if pages > turn.handed:
                 turn.handing = pages, disk.hand_over()
+        return turn.handed

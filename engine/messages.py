@@ -421,7 +421,13 @@ class PrefillProgress:
     done: int  # computed
     total: int
     tokens_per_second: float
-    kept: int = 0  # of `done`, known to lie in the files: a kill does not lose them
+    kept: int = 0  # of `done`, known to lie in the files: a kill does not lose them; all of it where nothing is saved
+
+    @property
+    def told(self) -> int:
+        """What a reader may be told as read: a kill goes on from there. All behind the last step, as the first token
+        follows at once."""
+        return self.done if self.done >= self.total else self.kept
 
 
 @dataclass(frozen=True)

@@ -168,9 +168,11 @@ class Turn:
         reasons = (part.reason for part in computed_ranges(self.request, self.reused.total, self.missing))
         return next((reason for reason in reasons if reason != "last sampled"), "last sampled")
 
-    def progress(self, tokens_per_second: float) -> PrefillProgress:
+    def progress(self, tokens_per_second: float, kept: int | None = None) -> PrefillProgress:
+        """`kept`: tokens that lie in the files; None: as was seen last."""
         request, reused, there = self.request, self.reused.total, self.kv.num_tokens
-        total, done, kept = max(1, len(self.wanted) - reused), max(0, there - reused), max(0, self.handed - reused)
+        total, done = max(1, len(self.wanted) - reused), max(0, there - reused)
+        kept = max(0, (self.handed if kept is None else kept) - reused)
         return PrefillProgress(request.turn, request.conversation, done, total, tokens_per_second, min(done, kept))
 
     def failure(self, error: EngineError) -> TurnFailed:

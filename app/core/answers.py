@@ -110,7 +110,7 @@ class AnswerStream:
             self.computed = event.done
             self._keep_sometimes()
             left = (event.total - event.done) / event.tokens_per_second if event.tokens_per_second else None
-            self._phase("reading", event.done, event.total, left)
+            self._phase("reading", event.told, event.total, left)
         elif isinstance(event, TurnRestored):
             self.reused, self.saved_ms = event.reused.total, event.saved_ms
             if event.reused.disk:

@@ -52,10 +52,11 @@ class Reading:
     def holds(self, tokens: int) -> None:
         pages = [Page() for _ in range(tokens // SIZE)]
         sequence: Any = SimpleNamespace(num_tokens=tokens, pages=pages, page_tokens=SIZE, approximate=False)
+        sequence.doubted = False
         self.turn.sequence = sequence
 
     def told(self, beside: bool = False, step_ms: float = 100.0) -> int:
-        return self.handing.progress(self.turn, 1.0, step_ms, beside=beside).done
+        return self.handing.progress(self.turn, 1.0, step_ms, beside=beside).told
 
 
 def test_told_lags_behind_until_the_files_have_it() -> None:

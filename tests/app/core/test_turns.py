@@ -92,7 +92,7 @@ class ScriptedEngine:
         if self.hold_after is not None:
             ids = ids[: self.hold_after]
             if self.read_before_hold:
-                self.emit(PrefillProgress(*name, self.read_before_hold, len(turn.tokens), 100.0))
+                self.emit(PrefillProgress(*name, self.read_before_hold, len(turn.tokens), 100.0, self.read_before_hold))
         for token in ids:
             self.emit(TokenDelta(*name, self.decode([token]), (token,)))
         reason = self.ending
