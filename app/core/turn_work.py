@@ -257,7 +257,8 @@ class TurnWork:
             max(stream.tokens_with_kv, min(request.computed, len(request.prompt))),
         )
         if finished is None:
-            failed = store.finish_answer(stream.so_far("failed"), (), None)
+            begun = store.message(answer.id).report  # of what it went on from, with its doubts
+            failed = store.finish_answer(stream.so_far("failed"), (), begun)
             error = stream.failure or UserError("The answer failed.")
             return TurnError(job.turn, job.conversation, error, failed)
         stopped = finished.reason == "cancelled" and not stream.looped

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.borne_out import doubt
-from app.core.events import TurnDone, TurnText
+from app.core.events import TurnDone, TurnError, TurnText
 from app.core.records import Conversation, Message
 from tests.app.core.test_turns import Desk, desk  # noqa: F401  (a fixture)
 
@@ -65,6 +65,15 @@ def test_of_one_that_went_on_all_before_counts(desk: Desk, begun: Conversation) 
     desk.engine.doubtful = 1
     answer = gone_on(desk, begun)
     assert doubtful(answer) == BEGUN + 1 < len(answer.tokens)
+
+
+def test_a_failure_on_the_way_leaves_the_doubt(desk: Desk, begun: Conversation) -> None:  # noqa: F811
+    noted(desk, begun)
+    desk.engine.ending = "failed"
+    desk.turns.continue_answer(begun.id)
+    ended = desk.end_of_turn()
+    assert isinstance(ended, TurnError)
+    assert doubtful(desk.store.messages(begun.id)[-1]) == BEGUN
 
 
 def test_one_token_is_told_as_one(desk: Desk) -> None:  # noqa: F811
