@@ -23,6 +23,7 @@ def begun(desk: Desk) -> Conversation:  # noqa: F811
     desk.turns.cancel(turn)
     assert len(desk.end_of_turn().message.tokens) == BEGUN
     desk.engine.hold_after = None
+    desk.engine.cancelled.clear()  # of the first stop
     desk.engine.answer = desk.engine.answer[BEGUN:]  # type: ignore[index]
     return made
 
