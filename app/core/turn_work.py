@@ -13,19 +13,18 @@ from functools import partial
 
 from app.core.advice import check_fits
 from app.core.answers import AnswerStream, failed_at_once
-from app.core.conversations import ConversationStore
 from app.core.cuts import Moved
 from app.core.errors import UserError
 from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnText, WorkspaceEvent
 from app.core.exchanges import followed, mode_of, placement_of, silent_exchange, up_to_last_question
 from app.core.explain import EXACT
 from app.core.gate import ReadyModel
-from app.core.heads import Head
 from app.core.inventory import catalogue_answer, store_told
 from app.core.overflow import cut_of, way_named
-from app.core.plans import Plan, Situation
+from app.core.plans import Situation
 from app.core.prompt import Context, history
-from app.core.records import Message, MessageId
+from app.core.question_store import store_question
+from app.core.records import MessageId
 from app.core.replacement import NOTHING_GOES, Replacement
 from app.core.settings import Settings
 from app.core.settling import settled
@@ -115,7 +114,7 @@ class TurnWork:
         with store.transaction():
             done = change.apply(store, job.conversation, look.model.page_tokens)
             computed = self._still_computed(job, look)
-            user = self._store_question(job, question, look)
+            user = store_question(store, job, question, look)
             answer = store.append(job.conversation, "assistant", "", Tokens(), "partial")
         messages, had = (*look.situation.messages, user), (max(computed, change.earlier), look.situation.last_turn)
         ready = answer, plan.tokens, plan.mode, 0, plan.retrieve_ms
@@ -132,27 +131,6 @@ class TurnWork:
         if computed < look.computed:
             self._with.store().set_computed(job.conversation, look.model.identity, computed)
         return computed
-
-    def _store_question(self, job: RunningTurn, question: str, look: Look) -> Message:
-        store, plan = self._with.store(), look.plan
-        composed = plan.composed
-        user = store.append(
-            job.conversation, "user", question, composed.tokens, placement=composed.placement, lookup=plan.lookup
-        )
-        store.dates.keep(plan.date, [document.id for document in plan.addition.documents], job.conversation)
-        if look.situation.head is not None:
-            self._adopt(look.model, look.situation.head, plan, user)
-        job.spend_draft(store)
-        return user
-
-    def _adopt(self, model: ReadyModel, head: Head, plan: Plan, user: Message) -> None:
-        """Notes what the question is without the head that it took over, for the undo."""
-        glue = model.chat.dated(plan.date).glue
-        opening = Tokens.prompt(list(glue.next_user_open_ids(_ended(head.owner, self._with.store(), model))))
-        taken = len(head.tokens)
-        rest = Tokens(user.tokens.ids[taken:], user.tokens.roles[taken:])
-        alone = replace(plan.composed.placement, documents=(), shared_tokens=0, head_tokens=len(opening))
-        self._with.store().cuts.adopt(head.owner.id, user.id, opening + rest, alone)
 
     def edit(
         self, job: RunningTurn, message: MessageId, question: str, overflow: OverflowWay | None = None
@@ -283,13 +261,6 @@ class TurnWork:
             job.submitted = job.turn
             if job.stopped.is_set():
                 self._with.engine().send(Cancel(job.turn))
-
-
-def _ended(left: Message, store: ConversationStore, model: ReadyModel) -> bool:
-    """Whether the model itself ended the last of the answers that left with that question."""
-    behind = [m for m in store.messages(left.conversation) if m.id >= left.id and not m.in_context]
-    last = behind[-1].tokens.ids[-1:] if behind else ()
-    return bool(last) and last[0] in model.end_ids
 
 
 def _sampling(settings: Settings, request: Request) -> Sampling:

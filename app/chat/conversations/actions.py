@@ -16,9 +16,7 @@ INSTRUCTIONS = "The model follows these in this conversation, from the next ques
 Changed = Callable[[Conversation], object]
 
 
-def edit_instructions(
-    parent: QWidget, services: Services, conversation: Conversation, changed: Changed
-) -> None:
+def edit_instructions(parent: QWidget, services: Services, conversation: Conversation, changed: Changed) -> None:
     """What the model is told before this conversation's questions; acts from the next question on."""
     text = _asked_instructions(parent, conversation.instructions)
     if text is not None and text != conversation.instructions:
