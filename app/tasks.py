@@ -64,9 +64,7 @@ class Tasks(QObject):
         self._reads.shutdown(wait=False, cancel_futures=True)
         self._writes.shutdown(wait=wait)
 
-    def _submit(
-        self, pool: Executor, work: Callable[[], Any], then: Then | None, failed: Failed | None
-    ) -> None:
+    def _submit(self, pool: Executor, work: Callable[[], Any], then: Then | None, failed: Failed | None) -> None:
         if not self._closed:
             pool.submit(self._run, work, then, failed)
 

@@ -41,9 +41,7 @@ class OfflineModel:
         self.sequence.release()
         self.model.gguf.close()
 
-    def feed(
-        self, ids: list[int] | tuple[int, ...], *, all_logits: bool = False, role: Role = Role.PROMPT
-    ) -> Floats:
+    def feed(self, ids: list[int] | tuple[int, ...], *, all_logits: bool = False, role: Role = Role.PROMPT) -> Floats:
         """Appends tokens, chunk by chunk. Logits [1 or len(ids), vocabulary]: of the last token, or of all."""
         rows = []
         for start in range(0, len(ids), self._chunk):

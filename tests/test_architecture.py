@@ -116,9 +116,7 @@ def _walk(name: str, graph: dict[str, set[str]], done: set[str], path: tuple[str
 @pytest.mark.parametrize("module", ["app.main", "engine", "kernels", "rag", "engine.client"])
 def test_importing_loads_neither_torch_nor_qt(module: str) -> None:
     code = f"import sys, {module}; print([m for m in {sorted(QT | TORCH)!r} if m in sys.modules])"
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
 

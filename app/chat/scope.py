@@ -54,9 +54,7 @@ class ScopeMenu(QMenu):
     chosen = Signal(object)
     pages_wanted = Signal(int)
 
-    def __init__(
-        self, contents: Contents, collections: Sequence[str], scope: Scope | None, parent: QWidget
-    ) -> None:
+    def __init__(self, contents: Contents, collections: Sequence[str], scope: Scope | None, parent: QWidget) -> None:
         super().__init__(parent)
         if scope is not None:
             self.addAction("Everywhere", lambda: self.chosen.emit(None))

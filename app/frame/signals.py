@@ -23,8 +23,7 @@ class SignalWatch(QObject):
         self._notifier = QSocketNotifier(self._reader, QSocketNotifier.Type.Read, self)
         self._notifier.activated.connect(self._drain)
         self._previous = {
-            number: signal.signal(number, lambda *_: self._act())
-            for number in (signal.SIGINT, signal.SIGTERM)
+            number: signal.signal(number, lambda *_: self._act()) for number in (signal.SIGINT, signal.SIGTERM)
         }
 
     def stop(self) -> None:

@@ -7,9 +7,7 @@ import re
 from app.core.errors import UserError
 
 _OTHER_FORMAT = re.compile(r"not a GGUF", re.IGNORECASE)
-_UNKNOWN_KIND = re.compile(
-    r"supported|not part of|GGUF version|big-endian|unknown tensor type|has type", re.IGNORECASE
-)
+_UNKNOWN_KIND = re.compile(r"supported|not part of|GGUF version|big-endian|unknown tensor type|has type", re.IGNORECASE)
 _DAMAGED = re.compile(r"\boffset\b|\btensors?\b|\bkey\b|truncated|damaged", re.IGNORECASE)
 
 

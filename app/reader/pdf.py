@@ -38,9 +38,7 @@ class PdfFile(QObject):
         self.document = QPdfDocument(self)
         error = self.document.load(str(path))
         if error is not QPdfDocument.Error.None_:
-            raise UserError(
-                "The document cannot be shown.", f"{path.name}: {_reason(error)}.", "Import it again."
-            )
+            raise UserError("The document cannot be shown.", f"{path.name}: {_reason(error)}.", "Import it again.")
         self.pages = self.document.pageCount()
         first = self.document.pagePointSize(0) if self.pages else QSizeF()
         self.sizes: list[QSizeF] = [first] * self.pages

@@ -30,9 +30,7 @@ CARDS_AT_ONCE = 12
 
 
 class TurnCard(QWidget):
-    def __init__(
-        self, theme: Theme, number: int, question: str, message: Message, report: TurnReport
-    ) -> None:
+    def __init__(self, theme: Theme, number: int, question: str, message: Message, report: TurnReport) -> None:
         super().__init__()
         self.setObjectName("card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -124,9 +122,7 @@ class TimingPanel(QWidget):
         self._stack.setCurrentIndex(1 if turns else 0)
         for number, question, message in reversed(turns[-self._shown :]):
             if message.report is not None:
-                self._cards.addWidget(
-                    TurnCard(self._services.theme, number, question, message, message.report)
-                )
+                self._cards.addWidget(TurnCard(self._services.theme, number, question, message, message.report))
         if len(turns) > self._shown:
             self._cards.addWidget(button("Show older turns", self._show_more, "flat"))
 
@@ -145,9 +141,7 @@ class TimingPanel(QWidget):
 
     def _lay_out(self) -> None:
         theme = self._services.theme
-        empty = EmptyState(
-            theme, "info", "No turns yet", "After the first answer this shows where its time went."
-        )
+        empty = EmptyState(theme, "info", "No turns yet", "After the first answer this shows where its time went.")
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(14, 12, 14, 14)

@@ -63,9 +63,7 @@ def _over_devices(gguf: GgufFile, spec: ModelSpec, layout: PageLayout, plan: Pla
     from engine.backends.hybrid import HybridBackend
     from kernels import numerics_label
 
-    backend = HybridBackend(
-        gguf, spec, layout, plan, threads, lambda experts: FakeDevice(gguf, spec, layout, experts)
-    )
+    backend = HybridBackend(gguf, spec, layout, plan, threads, lambda experts: FakeDevice(gguf, spec, layout, experts))
     placed = hashlib.sha256(repr((plan.bindings, sorted(plan.experts.items()))).encode()).hexdigest()[:12]
     devices = tuple(_cpu(threads) if device == CPU else f"{device}, a stand-in on the CPU" for device in plan.devices)
     return OpenedBackend(backend, f"fake {placed}+{numerics_label()}", devices, plan.warnings)

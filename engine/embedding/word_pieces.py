@@ -49,9 +49,7 @@ def from_lines(lines: Sequence[str]) -> Vocabulary:
     """The vocabulary of a vocab.txt: "##" marks tokens inside a word there, in GGUF files the others are marked."""
     texts = [_marked(line) for line in lines]
     ids = {text: number for number, text in enumerate(texts)}
-    return Vocabulary(
-        texts, [1] * len(texts), ids, [], None, None, frozenset(), None, False, unknown=ids.get("[UNK]")
-    )
+    return Vocabulary(texts, [1] * len(texts), ids, [], None, None, frozenset(), None, False, unknown=ids.get("[UNK]"))
 
 
 def _marked(text: str) -> str:

@@ -238,9 +238,7 @@ class DiskTier(Protocol):
     def states(self, parent: Key) -> list[StateRecord]:
         """Snapshots of the states that follow a page."""
 
-    def read_state(
-        self, record: StateRecord, ids: Ids, roles: Roles, numerics: str
-    ) -> npt.NDArray[np.uint8] | None:
+    def read_state(self, record: StateRecord, ids: Ids, roles: Roles, numerics: str) -> npt.NDArray[np.uint8] | None:
         """The checked snapshot; None if it cannot be used, and then it is not found again. Waits for the disk."""
 
     def save_head(self, head: Head) -> None:

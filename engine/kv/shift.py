@@ -37,9 +37,7 @@ def salt_key(parent: Key, salts: tuple[Ids, ...]) -> Key:
     return parent
 
 
-def next_shifts(
-    shifts: tuple[Shift, ...], position: int, removed: Tokens, page_tokens: int
-) -> tuple[Shift, ...]:
+def next_shifts(shifts: tuple[Shift, ...], position: int, removed: Tokens, page_tokens: int) -> tuple[Shift, ...]:
     """The shifts of a conversation after one more removal: those behind it now count from its position."""
     before = shifts_within(shifts, position, page_tokens)
     behind = [Shift(position, shift.removed) for shift in shifts[len(before) :]]
@@ -72,9 +70,7 @@ class KeyRotation:
                 stored[:] = _packed(_turned(_floats(stored, kind), rope, positions), kind)
 
 
-def move_rows(
-    layout: PageLayout, source: Bytes, source_row: int, target: Bytes, target_row: int, count: int
-) -> None:
+def move_rows(layout: PageLayout, source: Bytes, source_row: int, target: Bytes, target_row: int, count: int) -> None:
     """Copies K and V of `count` tokens, all layers."""
     for plane in layout.planes():
         rows = _plane(source, plane, layout.page_tokens)[:, source_row : source_row + count]

@@ -80,9 +80,7 @@ def _lost(conversation: str, links: Iterable[Link]) -> list[Lost]:
     return found
 
 
-def why_unusable(
-    segments: Path, segment: str | None, offset: int, length: int, key: bytes, parent: bytes
-) -> str:
+def why_unusable(segments: Path, segment: str | None, offset: int, length: int, key: bytes, parent: bytes) -> str:
     """Why a record cannot be used, "" if it can."""
     if segment is None:
         return "its file is not in the index"

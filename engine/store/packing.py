@@ -81,9 +81,7 @@ class Packer:
         """Where the layers of a group lie in its payload."""
         return self._page_forms[group] if layout is self.layout else Form.of(layout, layout.groups[group])
 
-    def agrees(
-        self, header: RecordHeader, record: DiskRecord, group: int, form: Form, ids: Ids, roles: Roles
-    ) -> bool:
+    def agrees(self, header: RecordHeader, record: DiskRecord, group: int, form: Form, ids: Ids, roles: Roles) -> bool:
         """Whether a header read from disk is the wanted record's, for exactly these tokens."""
         kind = Kind.TAIL if record.tail else Kind.PAGE
         expected = (
@@ -99,9 +97,7 @@ class Packer:
     def _layout_of(self, request: WriteRequest) -> PageLayout:
         return self.layout.sized(len(request.ids)) if request.tail else self.layout
 
-    def _header(
-        self, request: WriteRequest, layout: PageLayout, index: int, sums: bytes, extra: Bytes
-    ) -> RecordHeader:
+    def _header(self, request: WriteRequest, layout: PageLayout, index: int, sums: bytes, extra: Bytes) -> RecordHeader:
         group = layout.groups[index]
         extra = extra if index == 0 else extra[:0]
         return RecordHeader(

@@ -60,9 +60,7 @@ def _model(vocabulary: Vocabulary) -> Unigram:
     if vocabulary.unknown is None or not vocabulary.scores:
         raise ValueError("no unknown token or no scores")
     normal = [
-        score
-        for score, kind in zip(vocabulary.scores, vocabulary.types, strict=False)
-        if kind == TokenType.NORMAL
+        score for score, kind in zip(vocabulary.scores, vocabulary.types, strict=False) if kind == TokenType.NORMAL
     ]
     least = min(normal, default=0.0)
     pieces = [_piece(vocabulary, i, least) for i in range(len(vocabulary.texts))]

@@ -49,4 +49,3 @@ def _joined(arrays: Sequence[NDArray[np.uint64]] | Sequence[NDArray[np.int64]]) 
 
 def _address(data: NDArray[np.uint8]) -> np.uint64:
     return np.uint64(data.__array_interface__["data"][0])
-

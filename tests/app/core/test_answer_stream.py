@@ -75,9 +75,7 @@ def test_it_is_stored_apart_and_search_does_not_find_it(store: ConversationStore
 def test_continued_reasoning_goes_behind_what_was_kept(store: ConversationStore) -> None:
     c = store.create("c")
     kept = store.append(c.id, "assistant", "", Tokens(), "partial")
-    answer = Message(
-        kept.id, kept.conversation, "assistant", "", Tokens(), 0.0, reasoning="First", thought_ms=5.0
-    )
+    answer = Message(kept.id, kept.conversation, "assistant", "", Tokens(), 0.0, reasoning="First", thought_ms=5.0)
     made = stream(store, answer, [])
     followed(made, ["<think> then", " more", "</think>Done."])
     done = made.so_far("complete")

@@ -91,9 +91,7 @@ def test_rename_is_stored(panel: ConversationsPanel, qtbot: QtBot, services: Ser
     assert "Port fees" in titles(panel)
 
 
-@pytest.mark.parametrize(
-    ("words", "found"), [("escapem", ["Clock repair"]), ("harb", ["Harbour dues"]), ("zzz", [])]
-)
+@pytest.mark.parametrize(("words", "found"), [("escapem", ["Clock repair"]), ("harb", ["Harbour dues"]), ("zzz", [])])
 def test_search_looks_into_titles_and_messages(
     panel: ConversationsPanel, qtbot: QtBot, words: str, found: list[str]
 ) -> None:

@@ -15,9 +15,7 @@ HERE = Conversation(ConversationId("c"), "Trash: how long?", 0.0, 0.0)
 CITED = StoredCitation(2, 1, "book.pdf", (StoredRange(3, 0, 4),), ("iv",), "thirty days", "exact")
 MESSAGES = (
     Message(MessageId(1), HERE.id, "user", "How\nlong?", Tokens(), 0.0),
-    Message(
-        MessageId(2), HERE.id, "assistant", "Thirty days [2].", Tokens(), 0.0, "cancelled", (CITED, CITED)
-    ),
+    Message(MessageId(2), HERE.id, "assistant", "Thirty days [2].", Tokens(), 0.0, "cancelled", (CITED, CITED)),
 )
 EXPECTED = """# Trash: how long?
 

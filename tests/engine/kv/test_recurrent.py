@@ -24,9 +24,7 @@ def _spec() -> ModelSpec:
     """Two recurrent layers around one of full attention."""
     layers = small_spec(3).layers
     attention = replace(layers[0].attention, kind="recurrent", recurrent=LAYER)
-    return replace(
-        small_spec(3), layers=tuple(replace(x, attention=attention) if x.index != 1 else x for x in layers)
-    )
+    return replace(small_spec(3), layers=tuple(replace(x, attention=attention) if x.index != 1 else x for x in layers))
 
 
 LAYOUT = StateLayout.for_spec(_spec())
