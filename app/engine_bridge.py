@@ -33,6 +33,7 @@ _SIGNALS: dict[type, str] = {
     core.ImportDone: "import_done",
     core.ImportFailed: "import_failed",
     core.ImportCancelled: "import_cancelled",
+    core.IndexingEnded: "indexing_ended",
     core.FetchProgress: "fetch_progress",
     core.FetchDone: "fetch_done",
     core.FetchFailed: "fetch_failed",
@@ -72,6 +73,7 @@ class EngineBridge(QObject):
     import_done = Signal(object)
     import_failed = Signal(object)
     import_cancelled = Signal(object)
+    indexing_ended = Signal(object)
     fetch_progress = Signal(object)
     fetch_done = Signal(object)
     fetch_failed = Signal(object)

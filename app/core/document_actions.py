@@ -76,6 +76,10 @@ class DocumentActions:
         """Passages will be looked for: what finds by meaning is loaded meanwhile, as no search waits for it."""
         self._shelves.warm()
 
+    def make_vectors(self) -> None:
+        """Of all that has none yet; returns at once."""
+        self._imports.make_vectors()
+
     def cancel(self, job: JobId) -> None:
         self._imports.cancel(job)
 

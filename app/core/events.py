@@ -144,6 +144,14 @@ class DocumentReady:
 
 
 @dataclass(frozen=True)
+class IndexingEnded:
+    """A job behind the imports (vectors, words of an older version) is over. `stopped`: by the reader."""
+
+    job: JobId
+    stopped: bool
+
+
+@dataclass(frozen=True)
 class ImportFailed:
     job: JobId
     path: Path
@@ -215,6 +223,7 @@ WorkspaceEvent = (
     | DocumentReady
     | ImportFailed
     | ImportCancelled
+    | IndexingEnded
     | FetchProgress
     | FetchDone
     | FetchFailed

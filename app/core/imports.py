@@ -7,6 +7,7 @@ told.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from app.core.events import (
     ImportFailed,
     ImportProgress,
     ImportQueued,
+    IndexingEnded,
     JobId,
     Notice,
     WorkspaceEvent,
@@ -61,6 +63,8 @@ class Imports:
         self._vectors = JobThread("vectors")
         self._taking_in = False
         self._fetching = False
+        self._beginning = threading.Lock()
+        self._waiting: JobId | None = None  # makes the vectors of all that is taken in until it begins
 
     def submit(self, path: Path, password: str | None, done: Done | None = None, failed: Failed | None = None) -> JobId:
         """`done` is called with the document before ImportDone is sent, `failed` with the error before ImportFailed."""
@@ -74,8 +78,12 @@ class Imports:
         return self._taking_in or (self._vectors.busy and not self._fetching)
 
     def cancel(self, job: JobId) -> None:
+        """Who stops the making of vectors does not mean those of one document: what waits behind it is stopped, too."""
         self._intake.cancel(job)
-        self._vectors.cancel(job)
+        with self._beginning:
+            if self._vectors.cancel(job) and self._waiting is not None:
+                self._vectors.cancel(self._waiting)
+                self._waiting = None
 
     def resume(self) -> None:
         """Goes on with imports that a crash or a quit cut short, with what an older version read, and with missing
@@ -90,14 +98,17 @@ class Imports:
         """Brings documents that an older version read or indexed up to date; None when there is nothing to do."""
         if not self._shelves.library().outdated():
             return None
-        return self._vectors.submit(self._index_words)
+        return self._vectors.submit(lambda job: self._ending(job, self._index_words))
 
     def make_vectors(self) -> JobId | None:
         """Embeds what has no vectors yet, behind everything else; None when there is nothing to do."""
         missing = [d for d in self._shelves.library().documents() if not d.embedded]
         if not missing or not self._with_vectors:
             return None
-        return self._vectors.submit(self._embed)
+        with self._beginning:
+            if self._waiting is None:
+                self._waiting = self._vectors.submit(lambda job: self._ending(job, self._embed))
+            return self._waiting
 
     def close(self, timeout: float) -> None:
         self._intake.close(timeout)
@@ -165,6 +176,16 @@ class Imports:
             told = as_user_error(error)
             log.info("words were not indexed anew: %s", type(error).__name__)
             self._emit(Notice("Some documents are searched as an older version indexed them.", told.why, told.next))
+
+    def _ending(self, job: Job, run: Callable[[Job], None]) -> None:
+        with self._beginning:
+            if job.id == self._waiting:
+                self._waiting = None
+        try:
+            if not job.cancelled():
+                run(job)
+        finally:
+            self._emit(IndexingEnded(job.id, job.cancelled()))
 
     def _embed(self, job: Job) -> None:
         try:

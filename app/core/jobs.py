@@ -50,11 +50,13 @@ class JobThread:
         self._queue.put(job)
         return job.id
 
-    def cancel(self, job: JobId) -> None:
+    def cancel(self, job: JobId) -> bool:
+        """False where it has ended, or is none of this thread's."""
         with self._lock:
             found = self._jobs.get(job)
         if found is not None:
             found.stopped.set()
+        return found is not None
 
     @property
     def busy(self) -> bool:

@@ -86,6 +86,7 @@ def _connect_events(window: Window) -> None:
     bus.import_done.connect(library.importing.done)
     bus.import_failed.connect(library.importing.failed)
     bus.import_cancelled.connect(library.importing.cancelled)
+    bus.indexing_ended.connect(library.importing.indexing_ended)
     bus.document_read.connect(library.document_read)
     bus.model_loaded.connect(library.model_loaded)
     bus.model_loading.connect(window.model_loading)

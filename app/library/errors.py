@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QTo
 
 from app.core.errors import UserError
 from app.widgets.cards import ErrorCard
-from app.widgets.format import count
+from app.widgets.format import count, plural
 from app.widgets.theme import Theme
 
 HIGHEST = 160
@@ -36,8 +36,11 @@ class _Summary(QWidget):
         self.fold.toggled.connect(self._draw)
         self._draw()
 
-    def show_count(self, failed: int) -> None:
-        self.fold.setText(f" {count(failed)} imports failed")
+    def show_count(self, failed: int, locked: int) -> None:
+        """`locked`: files that need a password."""
+        more = f"{count(locked)} locked" if failed else f"{count(locked)} files are locked"
+        words = [f"{plural(failed, 'import')} failed"] * bool(failed) + [more] * bool(locked)
+        self.fold.setText(" " + ", ".join(words))
         self._draw()
 
     def _draw(self) -> None:
@@ -72,7 +75,10 @@ class ErrorList(QScrollArea):
         self.hide()
 
     def add(self, error: UserError) -> None:
-        card = ErrorCard(self._theme, error)
+        self.put(ErrorCard(self._theme, error))
+
+    def put(self, card: ErrorCard) -> None:
+        """On top. One of kind "warn" needs the password of its file."""
         card.add_dismiss()
         card.dismissed.connect(lambda: self._remove(card))
         self._column.insertWidget(1, card)
@@ -113,7 +119,8 @@ class ErrorList(QScrollArea):
         cards = self.cards()
         self.setVisible(bool(cards))
         self.summary.setVisible(len(cards) > 1)
-        self.summary.show_count(len(cards))
+        locked = sum(card.kind == "warn" for card in cards)
+        self.summary.show_count(len(cards) - locked, locked)
         for card in cards:
             card.setVisible(len(cards) == 1 or self.summary.fold.isChecked())
         self.setFixedHeight(self.sizeHint().height())

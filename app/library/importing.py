@@ -13,7 +13,9 @@ from app.core import events
 from app.core.errors import UserError
 from app.library.errors import ErrorList
 from app.library.model import LibraryModel
+from app.library.password import ask_password
 from app.services import Services
+from app.widgets.cards import ErrorCard
 from app.widgets.theme import ASSETS
 from engine.messages import ConversationId
 
@@ -141,16 +143,33 @@ class Importing(QObject):
         self._rows.end_import(event.job)
         self.moved.emit()
         if needs_password(event.error):
-            self._ask_password(event.path)
+            self._offer_password(event)
         else:
             self._errors.add(event.error)
 
-    def _ask_password(self, path: Path) -> None:
-        from app.library.password import ask_password
+    def indexing_ended(self, event: events.IndexingEnded) -> None:
+        self._rows.end_import(event.job)
+        self.moved.emit()
+        if event.stopped:
+            workspace = self._services.workspace
+            self._services.toasts.say(
+                "Indexing stopped; what was made is kept, and words are searched.",
+                "Go on",
+                lambda: self._services.tasks.write(workspace.documents.make_vectors),
+            )
 
-        password = ask_password(self._panel, path.name)
-        if password:
-            self._import([path], self._wanted_by.get(path), password)
+    def _offer_password(self, event: events.ImportFailed) -> None:
+        """A card, no dialog: the reader may be writing a question."""
+        told = UserError(event.error.what, "Its password is used once, for reading it, and is not stored.")
+
+        card = ErrorCard(self._services.theme, told, "warn")
+
+        def unlock(password: str) -> None:
+            card.dismissed.emit()
+            self._import([event.path], self._wanted_by.get(event.path), password)
+
+        card.add_button("Enter password…", lambda: ask_password(self._panel, told, unlock))
+        self._errors.put(card)
 
     def _tell_empty(self, folders: Sequence[Path]) -> None:
         for folder in folders:

@@ -1,4 +1,4 @@
-"""Documents and running imports as rows; imports stand on top."""
+"""Documents and imports as rows; what is being imported stands on top, what waits below it."""
 
 from __future__ import annotations
 
@@ -91,12 +91,11 @@ class LibraryModel(QAbstractListModel):
         self._read: dict[int, ReadWhole] = {}
         self._only: frozenset[int] | None = None  # documents that are shown; None: all
         self._words: tuple[str, ...] = ()  # in the names of those that are shown
-        self._shown: list[Document] = []
         self._running: frozenset[int] = frozenset()  # documents that another process is taking in
-        self._loose: list[Import] = []  # imports of documents that are not in the list yet
+        self._rows: list[Import | Document] = []  # an import of a document that is in the list has no row of its own
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
-        return len(self._loose) + len(self._shown)
+        return len(self._rows)
 
     def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         shown = self._face(index.row())
@@ -144,8 +143,8 @@ class LibraryModel(QAbstractListModel):
             self._documents = [known for known in self._documents if known.id != document]
 
     def document(self, row: int) -> Document | None:
-        place = row - len(self._loose)
-        return self._shown[place] if 0 <= place < len(self._shown) else None
+        found = self._rows[row] if 0 <= row < len(self._rows) else None
+        return None if isinstance(found, Import) else found
 
     def show_only(self, documents: frozenset[int] | None) -> None:
         """Ids of those that are shown; None: all."""
@@ -159,8 +158,8 @@ class LibraryModel(QAbstractListModel):
 
     def place(self, document: int) -> int | None:
         """Its row."""
-        ids = (row for row, known in enumerate(self._shown, len(self._loose)) if known.id == document)
-        return next(ids, None)
+        rows = (row for row, one in enumerate(self._rows) if not isinstance(one, Import) and one.id == document)
+        return next(rows, None)
 
     def names(self) -> dict[int, str]:
         return {int(document.id): document.name for document in self._documents}
@@ -194,7 +193,7 @@ class LibraryModel(QAbstractListModel):
         known = self._imports[job].progress
         if known is not None and known.document_id == progress.document_id:
             self._imports[job] = one
-            self._loose = [one if other.job == job else other for other in self._loose]
+            self._rows = [one if isinstance(row, Import) and row.job == job else row for row in self._rows]
             self.dataChanged.emit(self.index(0), self.index(self.rowCount() - 1))
         else:
             with self._rebuilding():
@@ -207,10 +206,8 @@ class LibraryModel(QAbstractListModel):
 
     def import_at(self, row: int) -> Import | None:
         """The import a row shows, be it of a new document or of one that is in the library already."""
-        if 0 <= row < len(self._loose):
-            return self._loose[row]
-        document = self.document(row)
-        return None if document is None else self._import_of(document)
+        found = self._rows[row] if 0 <= row < len(self._rows) else None
+        return found if found is None or isinstance(found, Import) else self._import_of(found)
 
     def name(self, one: Import) -> str:
         known = one.progress.document_id if one.progress is not None else None
@@ -225,11 +222,20 @@ class LibraryModel(QAbstractListModel):
         self.beginResetModel()
         try:
             yield
-            known = {document.id for document in self._documents}
-            self._loose = [one for one in self._imports.values() if _document(one) not in known]
-            self._shown = [document for document in self._documents if self._is_shown(document)]
+            self._rows = self._laid_out()
         finally:
             self.endResetModel()
+
+    def _laid_out(self) -> list[Import | Document]:
+        """What is being imported, then what waits for it, then the others."""
+        known = {document.id for document in self._documents}
+        begun = {_document(one) for one in self._imports.values()}
+        shown = [document for document in self._documents if self._is_shown(document)]
+        return [
+            *(document for document in shown if document.id in begun),
+            *(one for one in self._imports.values() if _document(one) not in known),
+            *(document for document in shown if document.id not in begun),
+        ]
 
     def _is_shown(self, document: Document) -> bool:
         chosen = self._only is None or int(document.id) in self._only
@@ -242,7 +248,8 @@ class LibraryModel(QAbstractListModel):
         running = self.import_at(row)
         if running is not None:
             return import_face(running, self.name(running))
-        document = self._shown[row - len(self._loose)]
+        document = self.document(row)
+        assert document is not None
         elsewhere = document.state == "importing" and int(document.id) in self._running
         return document_face(document, self._read.get(int(document.id)), elsewhere)
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QInputDialog, QLineEdit, QWidget
 
+from app.core.errors import UserError
 
-def ask_password(parent: QWidget, name: str) -> str | None:
-    text, accepted = QInputDialog.getText(
-        parent,
-        "Protected document",
-        f"“{name}” is protected. Its password is used once, for reading it, and is not stored.",
-        QLineEdit.EchoMode.Password,
-    )
-    return text or None if accepted else None
+
+def ask_password(parent: QWidget, refused: UserError, given: Callable[[str], object]) -> QInputDialog:
+    """Returns at once, with the dialog open; `given` is called with what was typed, if anything was."""
+    dialog = QInputDialog(parent)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.setWindowTitle("Protected document")
+    dialog.setLabelText(f"{refused.what} {refused.why}")
+    dialog.setTextEchoMode(QLineEdit.EchoMode.Password)
+    dialog.textValueSelected.connect(lambda text: given(text) if text else None)
+    dialog.open()
+    return dialog

@@ -65,8 +65,10 @@ class ErrorCard(QWidget):
         self.setObjectName("errorCard" if kind == "error" else "warnCard")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(f"{kind}: {error.what}")
+        self.kind = kind
         self._error = error
         self._theme = theme
+        self._close: QToolButton | None = None
         row = QWidget()
         self._buttons = FlowLayout(row)
         texts = QVBoxLayout()
@@ -78,24 +80,31 @@ class ErrorCard(QWidget):
             if text:
                 texts.addWidget(_selectable(label(breakable(text))))
         texts.addWidget(row)
-        picture = QLabel()
-        picture.setPixmap(theme.pixmap("warning", "bad" if kind == "error" else "warn", 20))
+        self._picture = QLabel()
         layout = QHBoxLayout(self)
         layout.setContentsMargins(12, 10, 12, 10)
         layout.setSpacing(10)
-        layout.addWidget(picture, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
         layout.addLayout(texts, 1)
         self._buttons.setContentsMargins(0, 4, 0, 0)
         self.add_button("Copy details", self._copy)
+        theme.changed.connect(self._draw)
+        self._draw()
 
     def add_button(self, text: str, clicked: Callable[[], object]) -> None:
         self._buttons.insert_widget(0, button(text, clicked))
 
     def add_dismiss(self) -> None:
-        close = QToolButton(icon=self._theme.icon("close"), iconSize=QSize(12, 12), toolTip="Dismiss")
-        close.setAccessibleName("Dismiss")
-        close.clicked.connect(lambda: self.dismissed.emit())
-        self._head.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
+        self._close = QToolButton(iconSize=QSize(12, 12), toolTip="Dismiss")
+        self._close.setAccessibleName("Dismiss")
+        self._close.clicked.connect(lambda: self.dismissed.emit())
+        self._head.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
+        self._draw()
+
+    def _draw(self) -> None:
+        self._picture.setPixmap(self._theme.pixmap("warning", "bad" if self.kind == "error" else "warn", 20))
+        if self._close is not None:
+            self._close.setIcon(self._theme.icon("close"))
 
     def _copy(self) -> None:
         parts = (self._error.what, self._error.why, self._error.next)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QInputDialog, QLabel, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.core.events import ImportCancelled, JobId
+from app.core.errors import UserError
+from app.core.events import ImportCancelled, ImportFailed, ImportProgress, ImportQueued, IndexingEnded, JobId
 from app.core.lookups import Scope
 from app.library.panel import LibraryPanel
 from app.library.report_dialog import IntakeDialog, summary
@@ -22,8 +23,9 @@ from app.widgets.drop import DropTarget
 from app.widgets.theme import Theme
 from assets import sample_pdf
 from rag import IntakeReport
-from rag.types import MISSING_LETTERS
+from rag.types import MISSING_LETTERS, IngestProgress
 from tests.app.gui.pdf_files import long_pages
+from tests.rag.pdf_files import encrypted
 
 MakePdf = Callable[..., Path]
 
@@ -257,3 +259,65 @@ def test_what_is_wrong_with_a_file_is_told_in_the_list_and_the_report(
     shown = [made.text() for made in dialog.findChildren(QLabel)]
     assert {"Damaged: 9 pages of 12 were found.", "Also added as copy.pdf"} <= set(shown)
     assert dialog._model.rowCount() == 1, "only the page whose letters are missing"
+
+
+def test_what_is_being_imported_stands_on_top(panel: LibraryPanel, services: Services) -> None:
+    document = services.workspace.library.add(sample_pdf())
+    older = [replace(document, id=100 + n, name=f"{n}.pdf", added=document.added + 1 + n) for n in range(3)]
+    panel._show_documents([document, *older])
+    for number in range(3):
+        panel.importing.queued(ImportQueued(JobId(f"waits {number}"), Path(f"waits {number}.pdf")))
+    panel.importing.queued(ImportQueued(JobId("runs"), document.path))
+    progress = IngestProgress(document.path, document.id, "text", 3, 10)
+    panel.importing.progress(ImportProgress(JobId("runs"), progress))
+    shown = [panel.rows.index(row).data() for row in range(panel.rows.rowCount())]
+    assert shown == [document.name, "waits 0.pdf", "waits 1.pdf", "waits 2.pdf", "2.pdf", "1.pdf", "0.pdf"]
+    assert panel.rows.place(document.id) == 0
+    assert [panel.rows.document(row) for row in (0, 1)] == [document, None]
+    assert [panel.rows.import_at(row).job for row in (0, 1)] == ["runs", "waits 0"]
+    panel.importing.indexing_ended(IndexingEnded(JobId("runs"), stopped=True))
+    assert "runs" not in [one.job for one in panel.rows.imports()], "its progress is no longer shown"
+
+
+def test_a_protected_file_asks_without_a_dialog(
+    panel: LibraryPanel, services: Services, qtbot: QtBot, make_pdf: MakePdf
+) -> None:
+    locked = make_pdf("locked.pdf", long_pages("orchard", 1))
+    locked.write_bytes(encrypted(locked.read_bytes(), "secret"))
+
+    def answer(password: str, name: str) -> None:
+        (card,) = panel._errors.cards()
+        assert name in card._error.what
+        card.findChildren(QPushButton)[-1].click()
+        dialog = panel.findChildren(QInputDialog)[-1]
+        assert name in dialog.labelText()
+        dialog.setTextValue(password)
+        dialog.accept()
+
+    panel.importing.add([locked, make_pdf("open.pdf", long_pages("harbour", 1))])
+    qtbot.waitUntil(lambda: names(panel) == ["open.pdf"] and bool(panel._errors.cards()))
+    assert QApplication.activeModalWidget() is None, "what the reader writes meanwhile goes where it went"
+    answer("guessed", "locked.pdf needs a password")
+    qtbot.waitUntil(lambda: bool(panel._errors.cards()))
+    answer("secret", "The password for locked.pdf is wrong")
+    qtbot.waitUntil(lambda: "locked.pdf" in names(panel))
+    assert not panel._errors.cards()
+
+
+def test_locked_files_are_counted_apart(panel: LibraryPanel) -> None:
+    for number in range(2):
+        error = UserError(f"{number}.pdf needs a password.", "", "Give its password.")
+        panel.importing.failed(ImportFailed(JobId(str(number)), Path(f"{number}.pdf"), error))
+    assert panel._errors.summary.fold.text().strip() == "2 files are locked"
+    panel.importing.failed(ImportFailed(JobId("3"), Path("3.pdf"), UserError("3.pdf is not a PDF.")))
+    assert panel._errors.summary.fold.text().strip() == "1 import failed, 2 locked"
+
+
+def test_an_error_follows_the_theme(theme: Theme, qtbot: QtBot) -> None:
+    card = ErrorCard(theme, UserError("It is gone."))
+    card.add_dismiss()
+    qtbot.addWidget(card)
+    before = card._picture.pixmap().toImage(), card._close.icon().pixmap(12).toImage()
+    theme.choose("dark")
+    after = card._picture.pixmap().toImage(), card._close.icon().pixmap(12).toImage()
+    assert all(light != dark for light, dark in zip(before, after, strict=True))
