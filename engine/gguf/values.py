@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import overload
 
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.gguf.cursor import Cursor
-from engine.gguf.texts import Texts
+from engine.gguf.texts import Texts, string_ends
 
 STRING, ARRAY, BOOL = 8, 9, 7
 
@@ -25,7 +26,6 @@ _SCALARS: dict[int, tuple[str, str]] = {
     11: ("int64", "<i8"), 12: ("float64", "<f8"),
 }  # fmt: skip
 _DTYPES = {kind: np.dtype(code) for kind, (_, code) in _SCALARS.items()}
-_LENGTH = struct.Struct("<Q")
 _MAX_DEPTH = 4
 
 Scalar = int | float | bool | str
@@ -51,11 +51,14 @@ class MetadataArray(Sequence["Scalar | MetadataArray"]):
         length: int,
         start: int,
         nested: tuple[MetadataArray, ...] = (),
+        ends: array[int] | None = None,
     ) -> None:
+        """`nested`: the items of an array of arrays. `ends`: `string_ends` of an array of strings."""
         self._data: mmap.mmap | bytes = data
         self.kind = kind
         self._length = length
         self._start = start
+        self._ends = ends
         self._items: list[Scalar | MetadataArray] | None = list(nested) if kind == ARRAY else None
 
     def __len__(self) -> int:
@@ -88,10 +91,10 @@ class MetadataArray(Sequence["Scalar | MetadataArray"]):
 
     def texts(self) -> Texts:
         """The items of an array of strings, as a copy that outlives the file; TypeError for other arrays."""
-        if self.kind != STRING:
+        if self._ends is None:
             raise TypeError(f"an array of {kind_name(self.kind)} has no texts")
-        end = _strings_end(self._data, self._start, self._length)
-        return Texts(self._data[self._start : end], self._length)
+        size = self._ends[-1] if self._ends else 0
+        return Texts(self._data[self._start : self._start + size], self._ends)
 
     @property
     def dtype(self) -> np.dtype[np.generic] | None:
@@ -109,14 +112,6 @@ class MetadataArray(Sequence["Scalar | MetadataArray"]):
 
     def _decode(self) -> list[Scalar | MetadataArray]:
         return list(self.texts() if self.kind == STRING else self.numpy().tolist())
-
-
-def _strings_end(data: mmap.mmap | bytes, position: int, count: int) -> int:
-    """Where so many strings end. On the way to the first token: vocabularies have a hundred thousand and more."""
-    unpack = _LENGTH.unpack_from
-    for _ in range(count):
-        position += 8 + unpack(data, position)[0]
-    return position
 
 
 def read_value(cursor: Cursor, kind: int) -> Scalar | MetadataArray:
@@ -138,28 +133,28 @@ def _array(cursor: Cursor, depth: int) -> MetadataArray:
         cursor.fail(f"unknown type {kind} of array items, expected 0 to 12.")
     length = cursor.count(smallest, "the length of the array")
     start = cursor.position
-    nested = _skip(cursor, kind, length, depth)
-    return MetadataArray(cursor.data, kind, length, start, nested)
-
-
-def _skip(cursor: Cursor, kind: int, length: int, depth: int) -> tuple[MetadataArray, ...]:
-    """Moves behind the items; only nested arrays are kept."""
     if kind == ARRAY:
-        if depth >= _MAX_DEPTH:
-            cursor.fail(f"arrays are nested more than {_MAX_DEPTH} deep.")
-        return tuple(_array(cursor, depth + 1) for _ in range(length))
+        return MetadataArray(cursor.data, kind, length, start, nested=_nested(cursor, length, depth))
     if kind == STRING:
-        _skip_strings(cursor, length)
-    else:
-        cursor.position += length * _DTYPES[kind].itemsize
-    return ()
+        return MetadataArray(cursor.data, kind, length, start, ends=_strings(cursor, length))
+    cursor.position += length * _DTYPES[kind].itemsize
+    return MetadataArray(cursor.data, kind, length, start)
 
 
-def _skip_strings(cursor: Cursor, length: int) -> None:
+def _nested(cursor: Cursor, length: int, depth: int) -> tuple[MetadataArray, ...]:
+    if depth >= _MAX_DEPTH:
+        cursor.fail(f"arrays are nested more than {_MAX_DEPTH} deep.")
+    return tuple(_array(cursor, depth + 1) for _ in range(length))
+
+
+def _strings(cursor: Cursor, length: int) -> array[int]:
+    """Their ends; moves behind them."""
     try:
-        position = _strings_end(cursor.data, cursor.position, length)
+        ends = string_ends(cursor.data, cursor.position, length)
+        position = cursor.position + (ends[-1] if ends else 0)
     except (struct.error, OverflowError):
         position = cursor.size + 1
     if position > cursor.size:
         cursor.fail(f"one of its {length} strings reaches beyond the end of the file: truncated or damaged.")
     cursor.position = position
+    return ends
