@@ -69,7 +69,8 @@ class EngineClient:
         if removal is not None and running.may_shift:
             whole = running.cache.peek(removal.undone(tokens), removal.shifts)
             if sum(whole) - len(removal.removed) > max(memory + disk, removal.position):
-                memory, disk = max(0, whole[0] - len(removal.removed)), whole[1]
+                memory = max(0, whole[0] - len(removal.removed))
+                disk = sum(whole) - len(removal.removed) - memory
         new = len(tokens) - memory - disk
         return Quote(len(tokens), memory, disk, new, running.rates.prefill_ms(new) / 1e3)
 

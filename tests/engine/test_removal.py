@@ -70,6 +70,16 @@ def test_moved_state_comes_back_from_disk_and_never_passes_for_pure(model: Path,
         assert clean.run("4", "d", history + prompt(5, 6)).generated == pure.generated
 
 
+def test_the_price_of_moving_up_is_the_same_from_disk_as_from_memory(model: Path, tmp_path: Path) -> None:  # noqa: F811
+    with Driver(model, tmp_path / "kv") as driver:
+        driver.run("1", "c", FULL)
+        near = driver.client.quote(LEFT + QUESTION, shifts(driver), REMOVAL)
+    with Driver(model, tmp_path / "kv") as driver:
+        far = driver.client.quote(LEFT + QUESTION, shifts(driver), REMOVAL)
+    assert (near.reused_memory, near.reused_disk, near.new) == (len(LEFT), 0, len(QUESTION))
+    assert (far.reused_memory, far.reused_disk, far.new) == (0, len(LEFT), len(QUESTION))
+
+
 def test_what_stood_moved_is_named_where_the_removal_is_taken_back(model: Path, tmp_path: Path) -> None:  # noqa: F811
     with Driver(model, tmp_path / "kv") as driver:
         done = removed(driver)
