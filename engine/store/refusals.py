@@ -19,6 +19,14 @@ _RETRY_SECONDS = 30.0
 _AGAIN = "They go on from memory; saving is tried again."
 
 
+class DiskFull(OSError):
+    """State is a cache: the last of the disk is left to what cannot be computed again, texts above all."""
+
+    def __init__(self, left: int) -> None:
+        why = f"The disk is full; its last {left / 1e6:,.1f} MB are left to texts and other programs."
+        super().__init__(errno.ENOSPC, why)
+
+
 class OverBudget(OSError):
     """The disk budget leaves no room. `pinned`: bytes that pinned conversations hold of it."""
 
@@ -86,7 +94,8 @@ def _notice(error: Exception) -> Notice:
         pins = "Unpin some, or raise" if error.pinned else "Free some space (pagekeep cache rm), or raise"
         return Notice(NOT_SAVED, str(error), f"{_AGAIN} {pins} the disk budget.")
     if _is_full(error):
-        return Notice(NOT_SAVED, "The disk is full.", f"{_AGAIN} Free some space.")
+        why = str(error.strerror) if isinstance(error, DiskFull) else "The disk is full."
+        return Notice(NOT_SAVED, why, f"{_AGAIN} Free some space.")
     return Notice(NOT_SAVED, f"Writing failed: {error}.", _AGAIN)
 
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -143,3 +144,20 @@ def test_no_failure_ends_the_writing_thread(tmp_path: Path, monkeypatch: pytest.
         assert opened.store.refused() == ""
     with Opened(tmp_path) as opened:
         assert opened.cache.match(TOKENS).disk_tokens == len(TOKENS)
+
+
+def test_the_last_of_the_disk_is_left_to_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = [64_000_000]
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=10**12, free=free[0]))
+    with Opened(tmp_path) as opened:
+        sequence = opened.converse("c", TOKENS)
+        assert sum(path.stat().st_size for path in (tmp_path / "segments").iterdir()) == 0
+        assert opened.store.refused() == "The disk is full; its last 64.0 MB are left to texts and other programs."
+        free[0] *= 2
+        opened.store.retry()
+        opened.cache.save("c", sequence)
+        opened.cache.flush()
+        assert opened.store.refused() == ""
+        sequence.release()
+    with StoreTools(tmp_path) as tools:
+        assert [(entry.conversation, entry.tokens_saved) for entry in tools.ls()] == [("c", len(TOKENS))]
