@@ -55,7 +55,21 @@ def connect(path: Path) -> sqlite3.Connection:
 def cannot_open(what: str, folder: Path, error: Exception, advice: str) -> StoreError:
     """`advice`: what to do, unless the index is of a newer version."""
     newer = isinstance(error, sqlite3.NotSupportedError)
-    return StoreError(what, f"{folder}: {error}.", "Update Pagekeep; texts are not concerned." if newer else advice)
+    return StoreError(
+        what, f"{folder}: {error_words(error)}.", "Update Pagekeep; texts are not concerned." if newer else advice
+    )
+
+
+def error_words(error: Exception) -> str:
+    """Without the number, and the path that is named beside it."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def empty() -> sqlite3.Connection:
+    """An index of nothing, in memory."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _prepare(connection)
+    return connection
 
 
 def connect_read_only(path: Path) -> sqlite3.Connection:

@@ -26,7 +26,7 @@ from engine.store.pins import forget_pins, set_pins
 from engine.store.recovery import Recovered, is_damage, say_forgotten
 from engine.store.refusals import refusals
 from engine.store.rows import forget_head, remove_records, transaction
-from engine.store.schema import cannot_open, connect, connect_read_only
+from engine.store.schema import cannot_open, connect, connect_read_only, empty, error_words
 from engine.store.transfer import Transferred, export_state, import_state
 from engine.store.unclaimed import Unclaimed, unclaimed
 
@@ -59,10 +59,22 @@ def _healing(work: Callable[Concatenate[StoreTools, P], T]) -> Callable[Concaten
     return healed
 
 
+def _changing(work: Callable[Concatenate[StoreTools, P], T]) -> Callable[Concatenate[StoreTools, P], T]:
+    """StoreError where the store can only be read."""
+
+    @functools.wraps(work)
+    def changed(self: StoreTools, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self.read_only:
+            raise StoreError("Nothing was changed.", f"{self.folder}: {self.read_only}.", "Check its disk and rights.")
+        return work(self, *args, **kwargs)
+
+    return _healing(changed)
+
+
 class StoreTools:
     """Opens the index of `folder`. StoreError: there is no usable store. Use as a context manager.
 
-    Attributes: notices: what the reader should know.
+    Attributes: notices: what the reader should know; read_only: why nothing can be changed, "" if it can.
     """
 
     def __init__(self, folder: Path, log: LogLevel = "off") -> None:
@@ -71,6 +83,7 @@ class StoreTools:
         self._log = KvLog(self.folder, log)
         self._segments = self.folder / SEGMENTS_NAME
         self.notices: list[Notice] = []
+        self.read_only = ""
         try:
             self._db = self._open()
         except (OSError, sqlite3.Error) as error:
@@ -78,12 +91,19 @@ class StoreTools:
             raise cannot_open(what, self.folder, error, "Check the folder's permissions.") from error
 
     def _open(self) -> sqlite3.Connection:
-        """Of a folder that cannot be written the index is read as it is."""
+        """Where nothing can be written (rights, a full disk) the index is read as it is; none is as an empty one."""
         index = self.folder / INDEX_NAME
         if index.is_file() and not (os.access(index, os.W_OK) and os.access(self.folder, os.W_OK)):
+            self.read_only = "it cannot be written"
             return connect_read_only(index)
-        self._tell(prepare(self.folder))
-        return connect(index)
+        try:
+            self._tell(prepare(self.folder))
+            return connect(index)
+        except (OSError, sqlite3.OperationalError) as error:
+            if self.folder.exists() and not index.is_file():
+                raise
+            self.read_only = error_words(error)
+            return connect_read_only(index) if index.is_file() else empty()
 
     def _tell(self, recovered: Recovered) -> None:
         """Of an index that had to be made anew, and of files that are gone."""
@@ -98,7 +118,10 @@ class StoreTools:
         self._db.close()
 
     def rebuild(self) -> None:
-        """Sets the index aside and makes it anew from the segments."""
+        """Sets the index aside and makes it anew from the segments. StoreError: nothing can be written."""
+        if self.read_only:
+            why = f"The index in {self.folder} is damaged, and cannot be made anew: {self.read_only}."
+            raise StoreError("The saved conversations cannot be read.", why, "Check the folder's disk and rights.")
         self._db.close()
         self._tell(prepare(self.folder, anew=True))
         self._db = connect(self.folder / INDEX_NAME)
@@ -125,7 +148,7 @@ class StoreTools:
     @_healing
     def verify(self, drop_damaged: bool = False, on_progress: Callable[[int, int], None] | None = None) -> VerifyReport:
         """Reads every record and checks it layer by layer; tells what went with its file too. `drop_damaged`: damaged
-        ones count as absent from now on."""
+        ones count as absent from now on, where the store can be changed."""
         rows = self._db.execute(
             "SELECT segments.name, offset, length, key, parent, start, tokens, model FROM records "
             "LEFT JOIN segments ON segments.id = segment ORDER BY segments.name, offset"
@@ -136,7 +159,7 @@ class StoreTools:
             if why:
                 named = users.of(row[7], row[3])
                 damaged.append(Damage(row[0], row[1], row[3].hex(), row[5], row[6], why, named))
-                if drop_damaged:
+                if drop_damaged and not self.read_only:
                     with transaction(self._db):
                         remove_records(self._db, row[7], [Key(row[3])], "damaged")
                     self._log.add("warn", "quarantine", start=row[5], tokens=row[6], bytes=row[2], reason=why)
@@ -150,7 +173,7 @@ class StoreTools:
         )  # fmt: skip
         return VerifyReport(len(rows), size, tuple(damaged), lost, users.lost())
 
-    @_healing
+    @_changing
     def gc(self, budget: int) -> Collected:
         """Brings the store to `budget` bytes. StoreError: another process is at it."""
         with maintenance(self.folder, 30) as free:
@@ -179,7 +202,7 @@ class StoreTools:
                     reason=f"gc: disk budget of {budget / 1e6:,.1f} MB",
                 )  # fmt: skip
 
-    @_healing
+    @_changing
     def forget(self, conversation: str) -> Forgotten:
         """Removes what is kept of a conversation, of all models, except what others use."""
         query = "SELECT model, fingerprint FROM heads JOIN models ON models.id = model WHERE conversation = ?"
@@ -219,7 +242,7 @@ class StoreTools:
         """Writes a conversation's state into one file. StoreError: a part is missing or damaged."""
         return self._moved("export", export_state(self._db, self._segments, conversation, target), target)
 
-    @_healing
+    @_changing
     def import_state(self, source: Path) -> Transferred:
         """Takes an exported state in. StoreError: the file is not whole or not sound."""
         return self._moved("import", import_state(self._db, self._segments, source), source)
@@ -232,7 +255,7 @@ class StoreTools:
         )  # fmt: skip
         return done
 
-    @_healing
+    @_changing
     def pin(self, conversation: str, pinned: bool) -> bool:
         """Keeps a conversation's pages from being evicted; False if there is no such conversation."""
         with transaction(self._db) as db:
