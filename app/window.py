@@ -14,13 +14,13 @@ from app.chat.controller import ChatController
 from app.chat.conversations.panel import ConversationsPanel
 from app.chat.panel import ChatPanel
 from app.core import events
-from app.core.errors import UserError
 from app.core.lookups import FoundPassage
 from app.core.records import Conversation, Message, StoredCitation
 from app.frame.dialogs import Dialogs
 from app.frame.elsewhere import Elsewhere
 from app.frame.focus import move_focus
 from app.frame.menus import add_shortcuts, menu_button
+from app.frame.model_state import ModelState
 from app.frame.reading import Reading
 from app.frame.scopes import ScopeChooser
 from app.frame.state import WindowState, blob_of, text_of
@@ -33,7 +33,6 @@ from app.search_panel.panel import SearchPanel
 from app.services import Services
 from app.timing_panel.panel import TimingPanel
 from app.widgets.drop import DropTarget
-from engine.messages import ModelFailed, ModelLoaded, ModelLoading
 
 READER, SEARCH, CACHE, TIMING = range(4)
 DEFAULT_SIZES = ((250, 560, 470), (380, 320))
@@ -63,6 +62,7 @@ class Window(QMainWindow):
         self.scopes = ScopeChooser(services, self)
         self.elsewhere = Elsewhere(services, self)
         self.reading = Reading(self, state.read)
+        self.model = ModelState(self)
         self.tabs = QTabWidget()
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._sidebar = QSplitter(Qt.Orientation.Vertical)
@@ -79,18 +79,9 @@ class Window(QMainWindow):
         self.elsewhere.start()
         self.conversations.reload()
         self.library.reload()
+        self.model.start()
         workspace = self.services.workspace
-        self.services.tasks.read(lambda: workspace.models.chosen, self._choose_model)
         self.services.tasks.read(lambda: (workspace.documents.resume(), workspace.folders.watch()))
-
-    def _choose_model(self, chosen: object) -> None:
-        if chosen is None:
-            self._show_model_state(False, "There is no model yet")
-            self.chat.show_model(False)
-            return
-        self._show_model_state(False, "The model is loading")
-        workspace = self.services.workspace
-        self.services.tasks.write(lambda: workspace.load_model(), None, self.chat.show_model_error)
 
     def conversations_loaded(self) -> None:
         wanted = self._state.conversation
@@ -108,7 +99,7 @@ class Window(QMainWindow):
 
     # --- actions ----------------------------------------------------------------------------------
     def new_conversation(self) -> None:
-        """The shown conversation when it has nothing in it yet, else a new one."""
+        """The shown conversation when it has nothing in it yet, else another one that has not, else a new one."""
         self.chat.composer.editor.setFocus()
         shown = self.controller.conversation
         listed = shown is not None and self.conversations.rows.place(shown.id) is not None
@@ -116,7 +107,7 @@ class Window(QMainWindow):
         if untouched:
             return
         workspace = self.services.workspace
-        self.services.tasks.write(lambda: workspace.chats.new(), self.show_new)
+        self.services.tasks.write(lambda: workspace.chats.fresh(), self.show_new)
 
     def show_new(self, conversation: Conversation) -> None:
         self.conversations.put(conversation)
@@ -135,9 +126,6 @@ class Window(QMainWindow):
     def open_found(self, found: FoundPassage) -> None:
         self.tabs.setCurrentIndex(READER)
         self.reader.open(found.document_id, None, found.ranges)
-
-    def _show_model_state(self, has_model: bool, why_not: str) -> None:
-        self.controller.set_model(has_model, why_not)
 
     # --- events -----------------------------------------------------------------------------------
     def conversation_opened(self, conversation: str, messages: tuple[Message, ...]) -> None:
@@ -165,24 +153,6 @@ class Window(QMainWindow):
         self.conversations.end_phase(conversation)
         self.cache.refresh()
         self.search.end_turn(conversation)
-
-    def model_loading(self, event: ModelLoading) -> None:
-        self.chat.show_model(True)
-        self._show_model_state(False, "The model is loading")
-
-    def model_loaded(self, event: ModelLoaded) -> None:
-        self.chat.show_model(True)
-        self._show_model_state(True, "")
-        self.conversations.ask_states()
-        self.cache.refresh()
-
-    def model_failed(self, event: ModelFailed) -> None:
-        error, kept = UserError(event.what, event.why, event.next), self.services.workspace.loaded is not None
-        self._show_model_state(kept, "" if kept else "There is no model")
-        if not kept:
-            self.chat.show_model_error(error)
-        elif self.dialogs.shown is None:  # else it is told there
-            self.chat.show_failure(error)
 
     def put_conversation(self, conversation: Conversation) -> None:
         self.conversations.put(conversation)

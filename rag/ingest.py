@@ -76,14 +76,20 @@ def file_hash(path: Path, cancelled: Cancelled) -> str:
 
 def take_in(shelf: Shelf, job: Job) -> DocumentId:
     """Makes the file a document; nothing is left behind when it is no PDF that can be read. Returns its id."""
+    contents, note = store_copy(shelf, job)
+    with shelf.db.transaction():
+        return records.add_document(shelf.db, job.sha256, job.path.name, contents, time.time(), note)
+
+
+def store_copy(shelf: Shelf, job: Job) -> tuple[Contents, str]:
+    """Puts the library's own copy of the file into its place. Returns its contents, and what had to be done for it."""
     part = shelf.files / f"{job.sha256}.part"
     plain = shelf.files / f"{job.sha256}.plain"
     try:
         _copy(job, part)
         contents, note = _open(shelf, job, part, plain)
         os.replace(plain if plain.exists() else part, shelf.files / f"{job.sha256}.pdf")
-        with shelf.db.transaction():
-            return records.add_document(shelf.db, job.sha256, job.path.name, contents, time.time(), note)
+        return contents, note
     finally:
         part.unlink(missing_ok=True)
         plain.unlink(missing_ok=True)

@@ -74,19 +74,19 @@ class Library(Collections):
         """Takes a PDF in and returns when it is complete; a file already there is returned at once, and is found by
         its new name too.
 
-        A killed or cancelled import is gone on with when the file, or the library's copy of it, is added again. A
-        trashed document is restored. Of a file that needs a password an unprotected copy is kept. Callbacks come on
-        the calling thread.
+        A killed or cancelled import is gone on with when the file, or the library's copy of it, is added again. A copy
+        that is gone is put back, a trashed document restored. Of a file that needs a password an unprotected copy is
+        kept. Callbacks come on the calling thread.
 
         Errors: DocumentError (nothing is left in the library), IntakeCancelled (what was read is kept).
         """
-        path = Path(path)
         own = self._documents("file = ?2", path.name) if path.parent == self._shelf.files else []
         if own:
             return self._complete(self._job(own[0], on_progress, cancelled))
         inspect.check_is_pdf(path)
         cancelled = cancelled or _never
         job = Job(path, ingest.file_hash(path, cancelled), password, on_progress or _ignore, cancelled)
+        renewal.put_back(self._shelf, job, self._by_hash(job.sha256), self._lock(job.sha256))
         document = self._complete(job)
         if path.name == document.name or path.name in document.other_names:
             return document

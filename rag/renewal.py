@@ -1,9 +1,12 @@
-"""Documents that an older version read or indexed are brought up to date, each by itself."""
+"""Documents that an older version read or indexed are brought up to date, each by itself; lost copies put back."""
 
 from __future__ import annotations
 
-from rag import reread, restem
+from pathlib import Path
+
+from rag import ingest, reread, restem
 from rag.errors import DocumentError
+from rag.index.locks import exclusive
 from rag.ingest import Job, Shelf
 from rag.types import Document, DocumentId, Renewed
 
@@ -41,3 +44,10 @@ def _reread(shelf: Shelf, job: Job, document_id: DocumentId) -> Renewed:
             raise
         return Renewed(failed=(error,))
     return renewed
+
+
+def put_back(shelf: Shelf, job: Job, known: Document | None, lock: Path) -> None:
+    """The library's copy of a known file, where it is gone; what was read of it stays."""
+    if known is not None and not known.path.exists():
+        with exclusive(lock, job.cancelled):
+            ingest.store_copy(shelf, job)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import shiboken6
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QScrollArea, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.chips import ChipFace
 from app.chat.composer import Composer
@@ -75,7 +76,7 @@ class ChatPanel(QWidget):
         self.header.show_conversation(conversation, documents)
         self._suggestions.setVisible(bool(documents))
         for made in self._adding:
-            made.setVisible(not documents)
+            self._set_shown(made, not documents)
         if documents:
             self.empty.title.setText(
                 f"Ask about {shortened(documents[0].name, LONGEST_NAME)}"
@@ -93,9 +94,19 @@ class ChatPanel(QWidget):
         self._empty_page.setSizePolicy(QSizePolicy.Policy.Preferred, rule)
         self._middle.setCurrentIndex(0 if empty else 1)
 
-    def show_model(self, has_model: bool) -> None:
-        """Without a model the offer to get one stands above everything."""
-        self.offer_place.setVisible(not has_model)
+    def show_model(self, has_model: bool, lost: Path | None = None) -> None:
+        """Without a model the offer to get one stands above everything. `lost`: as ModelOffer.show_lost."""
+        if lost is not None:
+            self.offer.show_lost(lost)
+        self._set_shown(self.offer_place, not has_model)
+
+    def _set_shown(self, part: QWidget, shown: bool) -> None:
+        """The focus of what disappears goes to the composer; Qt would give it to whatever comes next."""
+        focused = QApplication.focusWidget()
+        leaving = not shown and focused is not None and (part is focused or part.isAncestorOf(focused))
+        part.setVisible(shown)
+        if leaving:
+            self.composer.editor.setFocus()
 
     def show_model_error(self, error: Exception) -> None:
         self.show_model(False)

@@ -69,6 +69,12 @@ class ModelCatalog:
         starter = starter_path(self._models)
         return starter if starter.is_file() else None
 
+    @property
+    def lost(self) -> Path | None:
+        """The remembered choice where its file is gone."""
+        model = self._settings().model
+        return None if model is None or model.is_file() else model
+
     def models(self) -> tuple[ModelEntry, ...]:
         """Everything known, in the order of names."""
         own = sorted(p for p in self._models.rglob("*.gguf") if ".fetch" not in p.parts)

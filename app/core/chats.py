@@ -51,6 +51,10 @@ class Chats:
     def new(self, title: str = "", documents: tuple[int, ...] = ()) -> Conversation:
         return self._changed(self._store().create(title, documents))
 
+    def fresh(self) -> Conversation:
+        """The latest one in which nothing was done yet, else a new one."""
+        return next((one for one in self._store().list() if one.is_untouched), None) or self.new()
+
     def named(self, title: str) -> tuple[Conversation, bool]:
         """The conversation of that title or id, a new one where there is none, and whether it is new. Raises UserError
         where several have it."""

@@ -13,6 +13,7 @@ from typing import Any, Literal, NewType
 
 from app.core.lookups import Lookup, PagesRead, Scope, StoredRange
 from app.core.spans import NEW_WORK, ComputedSpan, Operation, placed
+from app.core.titles import UNTITLED
 from engine.messages import ComputedRange, ConversationId, ReusedTokens, Tokens
 
 MessageId = NewType("MessageId", int)
@@ -52,6 +53,12 @@ class Conversation:
     @property
     def document_ids(self) -> tuple[int, ...]:
         return tuple(document.document_id for document in self.documents)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Nothing was asked, written, attached or set in it yet."""
+        named = self.title_fixed or self.title != UNTITLED
+        return not (named or self.documents or self.draft or self.instructions or self.scope)
 
 
 @dataclass(frozen=True)

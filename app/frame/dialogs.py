@@ -32,7 +32,8 @@ class Dialogs(QObject):
     def models(self) -> None:
         from app.models.dialog import ModelsDialog
 
-        self._show(ModelsDialog(self._services, self._window.status.loaded, self._window))
+        status = self._window.status
+        self._show(ModelsDialog(self._services, status.loaded, status.loading, self._window))
 
     def preferences(self) -> None:
         from app.preferences.dialog import PreferencesDialog

@@ -50,7 +50,7 @@ def _menu_entries(window: Window) -> list[Entry]:
 def _chat_keys(window: Window) -> list[tuple[str, Callable[[], object]]]:
     return [
         ("Ctrl+/", window.dialogs.shortcuts),
-        ("Ctrl+K", window.conversations.begin_search),
+        ("Ctrl+K", window.conversations.searching.begin),
         ("Ctrl+Tab", lambda: window.conversations.step(1)),
         ("Ctrl+Shift+Tab", lambda: window.conversations.step(-1)),
         ("Ctrl+PgDown", lambda: window.conversations.step(1)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
@@ -12,9 +12,10 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QToolButton
 from app.chat.words import speed_words
 from app.core.events import TurnDone
 from app.core.records import Message, TurnReport
+from app.frame.activity import Activity, import_forms, paused_forms, reading_forms
 from app.services import Services
 from app.widgets.elided import ElidedLabel
-from app.widgets.format import count, duration, shortened
+from app.widgets.format import shortened
 from engine.messages import (
     ConversationId,
     DocumentProgress,
@@ -33,7 +34,6 @@ SPACES = 100  # margins and gaps of the row
 LEAST_ACTIVITY = 240
 LONGEST_MODEL = 24
 MODEL_FRAME = 36  # icon and margins of its button
-NAME_LENGTHS = (40, 24, 16)  # characters of a file's name, where there is less and less room
 
 
 def free_memory() -> int:
@@ -41,49 +41,6 @@ def free_memory() -> int:
     import psutil
 
     return int(psutil.virtual_memory().available)
-
-
-@dataclass(frozen=True)
-class Activity:
-    """What runs beside the chat, in shorter and shorter words. `part` 0 to 1, None for no bar."""
-
-    forms: tuple[str, ...] = ("",)
-    job: object = None
-    part: float | None = None
-    paused: bool = False
-
-    @property
-    def words(self) -> str:
-        return self.forms[0]
-
-
-def reading_words(event: DocumentProgress) -> str:
-    """`reading gnuplot.pdf ahead: 1,200 of 6,400 tokens, 12 s left, not saved: The disk is full.`"""
-    return reading_forms(event)[0]
-
-
-def reading_forms(event: DocumentProgress) -> tuple[str, ...]:
-    left = f", {duration(max(1.0, event.seconds_left))} left" if event.seconds_left else ""
-    lost, briefly = (f", not saved: {event.not_saved}", ", not saved") if event.not_saved else ("", "")
-    done = f"{event.done * 100 // max(1, event.total)} %{left}{briefly}"
-    return (
-        f"reading {event.label} ahead: {count(event.done)} of {count(event.total)} tokens{left}{lost}",
-        *(f"reading {shortened(event.label, most)} ahead: {done}" for most in NAME_LENGTHS),
-        f"reading ahead: {done}",
-        done,
-    )
-
-
-def paused_forms(event: DocumentStopped) -> tuple[str, ...]:
-    """`reading gnuplot.pdf ahead paused at 80 %`."""
-    at = f"paused at {event.done * 100 // max(1, event.total)} %"
-    return (*tuple(f"reading {shortened(event.label, most)} ahead {at}" for most in (1000, *NAME_LENGTHS)), at)
-
-
-def import_forms(words: str) -> tuple[str, ...]:
-    """`words`: of a file and where its import is, as LibraryPanel.activity tells them."""
-    name, colon, rest = words.partition(": ")
-    return (words, *(f"{shortened(name, most)}{colon}{rest}" for most in NAME_LENGTHS), rest or words)
 
 
 class StatusBar(QStatusBar):
@@ -100,14 +57,15 @@ class StatusBar(QStatusBar):
         super().__init__()
         self._services = services
         self._loaded: ModelLoaded | None = None
+        self.loading: ModelLoading | None = None
         self._stats: EngineStats | None = None
         self._shown: ConversationId | None = None
         self._report: TurnReport | None = None
         self._import = Activity()
         self._reading = Activity()
         self._pausing = False
-        self._model_forms: tuple[str, ...] = ("No model",)
-        self._model = QToolButton(text=" No model", iconSize=QSize(16, 16))
+        self._model_forms: tuple[str, ...] = ("Starting",)
+        self._model = QToolButton(text=" Starting", iconSize=QSize(16, 16))
         self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._model.setToolTip("Models (Ctrl+M)")
         self._model.clicked.connect(self.models_wanted)
@@ -201,16 +159,25 @@ class StatusBar(QStatusBar):
     def loaded(self) -> ModelLoaded | None:
         return self._loaded
 
+    def show_chosen(self, model: Path | None) -> None:
+        """The model that will be loaded, before it says so itself; None: there is none."""
+        if model is None:
+            self._say_model("No model")
+        else:
+            self._show_loading(ModelLoading(model, "starting"))
+
     def _show_loading(self, event: ModelLoading) -> None:
+        self.loading = event
         name = readable_name(event.path)
         self._say_model(f"Loading {name}: {event.stage}", f"Loading {name}", f"Loading {shortened(name, 30)}")
 
     def _show_failed(self, event: ModelFailed) -> None:
+        self.loading = None
         self._loaded = self._services.workspace.loaded  # the one before stays where another failed
         self._show_model() if self._loaded else self._say_model("No model")
 
     def _show_loaded(self, event: ModelLoaded) -> None:
-        self._loaded = event
+        self._loaded, self.loading = event, None
         self._show_model()
         self._show_memory()
 

@@ -258,6 +258,7 @@ class LibraryPanel(QWidget):
         self.search.textChanged.connect(self._find)
         self.search.left.connect(self._leave_search)
         self.search.returnPressed.connect(self._open)
+        self.search.down.connect(self.list.setFocus)
         self.rows.modelAboutToBeReset.connect(self._keep_mark)
         self.rows.modelReset.connect(self._mark_again)
         self.list.customContextMenuRequested.connect(self._menu)

@@ -74,7 +74,14 @@ class ModelsModel(QAbstractListModel):
 
 
 class ModelsDialog(QDialog):
-    def __init__(self, services: Services, loaded: ModelLoaded | None, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        loaded: ModelLoaded | None,
+        loading: ModelLoading | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        """`loading`: what is being loaded at this moment."""
         super().__init__(parent)
         self._services = services
         self.setWindowTitle("Models")
@@ -82,6 +89,7 @@ class ModelsDialog(QDialog):
         self._current = label("", "title")
         self._detail = label("", "muted")
         self._is_loaded = False
+        self._is_fetching = False
         self._use = button("Use this model", self.use_selected, "primary")
         self._remove = button("Remove", self.remove_selected, tip="The file stays where it is unless Pagekeep got it")
         self._starter = button("Get the starter model (98 MB)", lambda: self.fetch("starter"))
@@ -95,6 +103,9 @@ class ModelsDialog(QDialog):
         self._lay_out()
         self._connect()
         self._show_loaded(loaded)
+        if loading is not None:
+            self._loading(loading)
+        self._fetch.running.connect(self._show_fetching)
         self.reload()
 
     def reload(self) -> None:
@@ -117,7 +128,7 @@ class ModelsDialog(QDialog):
         self._use.setToolTip("It is in use" if in_use else "")
         self._remove.setEnabled(entry is not None and not entry.chosen)
         here = any(self._rows.at(row).is_starter for row in range(self._rows.rowCount()))
-        self._starter.setEnabled(not here)
+        self._starter.setEnabled(not (here or self._is_fetching))
         self._starter.setText("The starter model is here" if here else "Get the starter model (98 MB)")
 
     # --- actions ----------------------------------------------------------------------------------
@@ -226,6 +237,10 @@ class ModelsDialog(QDialog):
         self._list.selectionModel().currentChanged.connect(lambda *_: self._allow())
         self._hub.returnPressed.connect(self._fetch_hub)
         self._fetch.failed.connect(self._show_error)
+
+    def _show_fetching(self, is_fetching: bool) -> None:
+        self._is_fetching = is_fetching
+        self._allow()
 
     def _fetched(self, event: events.FetchDone) -> None:
         self.reload()

@@ -31,17 +31,21 @@ def fetch_words(event: events.FetchProgress, per_second: float = 0.0) -> str:
 
 
 class FetchView(QWidget):
-    """Hidden while nothing is fetched. Signals: failed (argument: UserError), done (argument: path)."""
+    """Hidden while nothing is fetched. Signals: failed (argument: UserError), done (argument: path), running (whether
+    something is fetched)."""
 
     failed = Signal(object)
     done = Signal(object)
+    running = Signal(bool)
 
     def __init__(self, services: Services) -> None:
         super().__init__()
         self._services = services
         self._job: events.JobId | None = None
+        self._ended: events.JobId | None = None
+        self._wanted = ""  # by the reader, here
         self._clock = QElapsedTimer()
-        self._begun_at = 0
+        self._begun_at: int | None = None  # bytes that were there already
         self._words = label("", "muted")
         self._bar = QProgressBar(textVisible=False)
         self._bar.setAccessibleName("Download progress")
@@ -60,9 +64,11 @@ class FetchView(QWidget):
 
     def start(self, what: str) -> None:
         workspace = self._services.workspace
+        self._job, self._wanted = None, what
         self._words.setText("Connecting")
         self._bar.setRange(0, 0)
         self.show()
+        self.running.emit(True)
         self._services.tasks.write(lambda: workspace.fetches.submit(what), self._started, self._refused)
 
     def stop(self) -> None:
@@ -71,30 +77,48 @@ class FetchView(QWidget):
             self._services.tasks.read(lambda: workspace.fetches.cancel(job))
 
     def _started(self, job: events.JobId) -> None:
-        self._job = job
+        if job != self._ended:  # else its end was told before its beginning
+            self._follow(job)
+
+    def _follow(self, job: events.JobId) -> None:
+        self._job, self._begun_at = job, None
+        self.running.emit(True)
+
+    def _is_own(self, event: events.FetchDone | events.FetchFailed) -> bool:
+        return event.job == self._job or (self._job is None and event.what == self._wanted)
 
     def _refused(self, error: Exception) -> None:
-        self.hide()
+        self._end()
         self.failed.emit(error)
 
+    def _end(self, job: events.JobId | None = None) -> None:
+        self.hide()
+        self._job, self._ended, self._wanted = None, job, ""
+        self.running.emit(False)
+
     def _progress(self, event: events.FetchProgress) -> None:
+        """One download is followed to its end; another that runs beside it is shown behind it."""
+        if self._job is None:
+            self._follow(event.job)
         if event.job != self._job:
-            self._job, self._begun_at = event.job, event.done
+            return
+        if self._begun_at is None:
+            self._begun_at = event.done
             self._clock.start()
         self.show()
-        elapsed = self._clock.elapsed() / 1000 if self._clock.isValid() else 0.0
+        elapsed = self._clock.elapsed() / 1000
         speed = (event.done - self._begun_at) / elapsed if elapsed > 0.5 else 0.0
         self._words.setText(fetch_words(event, speed))
         self._bar.setRange(0, 1000 if event.total else 0)
         self._bar.setValue(event.done * 1000 // event.total if event.total else 0)
 
     def _done(self, event: events.FetchDone) -> None:
-        self.hide()
-        self._job = None
-        self.done.emit(event.path)
+        if self._is_own(event):
+            self._end(event.job)
+            self.done.emit(event.path)
 
     def _failed(self, event: events.FetchFailed) -> None:
-        self.hide()
-        self._job = None
-        if event.error is not None:
-            self.failed.emit(event.error)
+        if self._is_own(event):
+            self._end(event.job)
+            if event.error is not None:
+                self.failed.emit(event.error)

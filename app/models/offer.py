@@ -14,6 +14,7 @@ from app.services import Services
 from app.widgets.cards import ErrorCard, button, label
 from app.widgets.flow import FlowLayout
 from app.widgets.layouts import clear_layout
+from engine.models.naming import readable_name
 
 
 class ModelOffer(QWidget):
@@ -28,23 +29,34 @@ class ModelOffer(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._fetch = FetchView(services)
         self._fetch.failed.connect(self.show_error)
+        self._fetch.running.connect(self._show_running)
         self._errors = QVBoxLayout()
         self._buttons = QWidget()
         row = FlowLayout(self._buttons)
-        row.addWidget(button("Get the starter model (98 MB)", self.get_starter, "primary"))
+        self._starter = button("Get the starter model (98 MB)", self.get_starter, "primary")
+        row.addWidget(self._starter)
         row.addWidget(button("Open a GGUF file…", self._choose))
         row.addWidget(button("More…", self.manager_wanted.emit, "flat"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(18, 16, 18, 16)
         layout.setSpacing(8)
         layout.addWidget(label("A language model answers your questions, on this machine.", "title"))
-        layout.addWidget(
-            label("There is none yet. The starter is small and quick; larger models answer better.", "muted")
-        )
+        self._hint = label("There is none yet. The starter is small and quick; larger models answer better.", "muted")
+        layout.addWidget(self._hint)
         layout.addLayout(self._errors)
         layout.addWidget(self._fetch)
         layout.addWidget(self._buttons)
         self.setMaximumWidth(560)
+
+    def show_lost(self, model: Path) -> None:
+        """`model`: the one that was used last; its file is gone."""
+        self._hint.setText(
+            f"{readable_name(model)}, the one in use, is no longer at {model}. Put it back and start again, "
+            "open it where it is now, or get the starter."
+        )
+
+    def _show_running(self, is_running: bool) -> None:
+        self._starter.setDisabled(is_running)
 
     def get_starter(self) -> None:
         self._clear()

@@ -78,6 +78,11 @@ class ReaderPanel(QWidget):
             return self._wanted[0]
         return None if self._document is None else self._document.id
 
+    def taken_in(self, document: Document) -> None:
+        """It was added, perhaps again because its file was gone: what could not be shown is tried once more."""
+        if self._file is None and self._wanted is not None and self._wanted[0] == document.id:
+            self.open(*self._wanted)
+
     def close_document(self, document: int) -> None:
         """The document left the library."""
         if self.wanted() == document:
@@ -92,7 +97,7 @@ class ReaderPanel(QWidget):
         if self._wanted is None or self._wanted[0] != document.id:
             return
         try:
-            file = PdfFile(document.path, self)
+            file = PdfFile(document.path, self, document.name)
         except UserError as error:
             self._failed(error)
             return

@@ -31,14 +31,18 @@ class PdfFile(QObject):
     rendered = Signal(int, QImage)
     sizes_known = Signal()
 
-    def __init__(self, path: Path, parent: QObject | None = None) -> None:
-        """Raises UserError when the file is gone or no PDF."""
+    def __init__(self, path: Path, parent: QObject | None = None, name: str = "") -> None:
+        """`name`: the reader's own for it. Raises UserError when the file is gone or no PDF."""
         super().__init__(parent)
         self._renderer = QPdfPageRenderer(self)  # before the document: its thread ends before that goes
         self.document = QPdfDocument(self)
         error = self.document.load(str(path))
         if error is not QPdfDocument.Error.None_:
-            raise UserError("The document cannot be shown.", f"{path.name}: {_reason(error)}.", "Import it again.")
+            raise UserError(
+                f"“{name or path.name}” cannot be shown.",
+                f"{_reason(error)} ({path}).",
+                "Add the PDF again: what was read of it, conversations and citations stay.",
+            )
         self.pages = self.document.pageCount()
         first = self.document.pagePointSize(0) if self.pages else QSizeF()
         self.sizes: list[QSizeF] = [first] * self.pages
@@ -142,7 +146,7 @@ def _same_line(line: QRectF, box: QRectF) -> bool:
 
 def _reason(error: QPdfDocument.Error) -> str:
     return {
-        QPdfDocument.Error.FileNotFound: "the file is not there any more",
-        QPdfDocument.Error.InvalidFileFormat: "it is not a PDF, or it is damaged",
-        QPdfDocument.Error.IncorrectPassword: "it is protected by a password",
-    }.get(error, "it cannot be read")
+        QPdfDocument.Error.FileNotFound: "Pagekeep's copy of it is gone",
+        QPdfDocument.Error.InvalidFileFormat: "The file is no PDF, or damaged",
+        QPdfDocument.Error.IncorrectPassword: "The file is protected by a password",
+    }.get(error, "The file cannot be read")

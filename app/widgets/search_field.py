@@ -8,9 +8,10 @@ from PySide6.QtWidgets import QLineEdit
 
 
 class SearchField(QLineEdit):
-    """Signals: left (Escape was pressed)."""
+    """Signals: left (Escape was pressed), down (to what was found)."""
 
     left = Signal()
+    down = Signal()
 
     def __init__(self, placeholder: str, name: str) -> None:
         super().__init__()
@@ -28,6 +29,8 @@ class SearchField(QLineEdit):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if _is_escape(event):
             self.left.emit()
+        elif event.key() == Qt.Key.Key_Down:
+            self.down.emit()
         else:
             super().keyPressEvent(event)
 

@@ -91,6 +91,19 @@ def test_the_stored_copy_of_a_protected_file_opens_without_password(library: Lib
     stored.close()
 
 
+def test_a_copy_that_is_gone_is_put_back(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "locked.pdf"
+    path.write_bytes(pdf_files.encrypted(pdf_files.pdf_bytes(pdf_files.book(3)), "secret"))
+    document = library.add(path, password="secret")
+    document.path.unlink()
+    with pytest.raises(DocumentError, match="needs a password"):
+        library.add(path)
+    assert library.documents() == [document]
+    assert library.add(path, password="secret") == document
+    assert document.path.is_file()
+    assert "page2mark" in library.page_text(document.id, 2)
+
+
 def test_an_unfinished_protected_file_goes_on_from_the_stored_copy(library: Library, tmp_path: Path) -> None:
     path = tmp_path / "locked.pdf"
     path.write_bytes(pdf_files.encrypted(pdf_files.pdf_bytes(pdf_files.book(60)), "secret"))

@@ -10,12 +10,12 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QToolButton, Q
 
 from app.chat.conversations import actions
 from app.chat.conversations.model import ConversationModel
+from app.chat.conversations.searching import Searching
 from app.core.events import ConversationPurged, TurnPhase
 from app.core.records import Conversation, SearchHit
 from app.services import Services
 from app.widgets.cards import label
 from app.widgets.rows import RowList
-from app.widgets.search_field import SearchField
 from engine.messages import ConversationId, StateReport
 
 STATES_AT_START = 30
@@ -55,13 +55,12 @@ class ConversationsPanel(QWidget):
         self.rows = ConversationModel()
         self.list = RowList(services.theme, "Conversations")
         self.list.setModel(self.rows)
-        self.search = SearchField("Search conversations", "Search titles and messages")
-        self.search.setToolTip("Search titles and messages (Ctrl+K)")
+        self.searching = Searching(services, self.rows, self.list)
+        self.search = self.searching.field
         self._new = QToolButton(toolTip="New conversation (Ctrl+N)", iconSize=QSize(18, 18))
         self._new.setAccessibleName("New conversation")
         self._trash = QToolButton(toolTip="Trash", iconSize=QSize(16, 16))
         self._trash.setAccessibleName("Trash")
-        self._typing = QTimer(self, singleShot=True, interval=150)
         self._nothing = label("Nothing found.", "muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
         self._lay_out()
@@ -126,7 +125,7 @@ class ConversationsPanel(QWidget):
     def show_stored(self, conversations: Sequence[Conversation]) -> None:
         """The list as another process left it; what a search found stays on the screen."""
         known = {one.id: one.updated for one in self.rows.all()}
-        if not self.search.text().strip() and list(conversations) != self.rows.all():
+        if not self.searching.is_on() and list(conversations) != self.rows.all():
             self._show_list(conversations)
             changed = [one.id for one in conversations if known.get(one.id) != one.updated]
             for after in (0, SAVED_MS):
@@ -140,27 +139,10 @@ class ConversationsPanel(QWidget):
             self._loaded = True
             self.loaded.emit()
 
-    # --- search -----------------------------------------------------------------------------------
-    def begin_search(self) -> None:
-        self.search.setFocus()
-        self.search.selectAll()
-
-    def _leave_search(self) -> None:
-        self.search.clear()
-        self.list.setFocus()
-
-    def _run_search(self) -> None:
-        words, workspace = self.search.text().strip(), self._services.workspace
-        if not words:
-            self.reload()
-            return
-        self._services.tasks.read(lambda: workspace.conversations.search(words), self._show_hits)
-
     def _show_hits(self, hits: Sequence[SearchHit]) -> None:
-        if self.search.text().strip():
-            self.rows.show_hits(hits)
-            self._show_nothing(not hits)
-            self._keep_selection()
+        self.rows.show_hits(hits)
+        self._show_nothing(not hits)
+        self._keep_selection()
 
     def _show_nothing(self, nothing: bool) -> None:
         self._stack.setCurrentIndex(1 if nothing else 0)
@@ -273,9 +255,8 @@ class ConversationsPanel(QWidget):
     def _connect(self) -> None:
         self.list.selectionModel().currentChanged.connect(lambda *_: self._picked())
         self.list.customContextMenuRequested.connect(self._menu)
-        self.search.textChanged.connect(lambda: self._typing.start())
-        self.search.left.connect(self._leave_search)
-        self._typing.timeout.connect(self._run_search)
+        self.searching.found.connect(self._show_hits)
+        self.searching.ended.connect(self.reload)
         self._new.clicked.connect(self.new_wanted)
         self._trash.clicked.connect(self.trash_wanted)
         self._services.theme.changed.connect(self._draw)

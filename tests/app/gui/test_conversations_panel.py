@@ -101,6 +101,22 @@ def test_search_looks_into_titles_and_messages(
     qtbot.waitUntil(lambda: len(titles(panel)) == 3)
 
 
+def test_what_was_found_is_opened_by_enter_and_walked_to_by_down(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    chosen: list[str] = []
+    panel.chosen.connect(lambda conversation: chosen.append(conversation.title))
+    panel.activateWindow()
+    panel.searching.begin()
+    qtbot.waitUntil(panel.search.hasFocus)
+    qtbot.keyClicks(panel.search, "harb")
+    qtbot.keyClick(panel.search, Qt.Key.Key_Return)  # sooner than the search begins by itself
+    qtbot.waitUntil(lambda: chosen == ["Harbour dues"])
+    qtbot.keyClicks(panel.search, "\b\b\b\borch")
+    qtbot.waitUntil(lambda: titles(panel) == ["Orchard care"])
+    qtbot.keyClick(panel.search, Qt.Key.Key_Down)
+    qtbot.waitUntil(panel.list.hasFocus)
+    assert chosen == ["Harbour dues", "Orchard care"]
+
+
 @pytest.mark.parametrize(
     ("changes", "icon", "words"),
     [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication, QCheckBox
 
-from app.frame.status import reading_words
+from app.frame.activity import reading_words
 from app.library.model import kept_bytes
 from app.preferences.dialog import PreferencesDialog
 from app.widgets.rows import FACE

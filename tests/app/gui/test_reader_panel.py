@@ -18,6 +18,7 @@ from app.reader.panel import ReaderPanel
 from app.reader.pdf import PdfFile, lines
 from app.reader.toolbar import ReaderToolbar
 from app.services import Services
+from app.widgets.cards import ErrorCard
 from app.widgets.watchdog import Watchdog
 from assets import sample_pdf
 from tests.app.gui.pdf_files import long_pages
@@ -218,9 +219,24 @@ def test_all_pages_are_searched_by_asking(reader: ReaderPanel, qtbot: QtBot, doc
 
 def test_file_that_is_gone_says_what_to_do(make_pdf: MakePdf, tmp_path: Path) -> None:
     with pytest.raises(UserError) as told:
-        PdfFile(tmp_path / "gone.pdf")
-    assert "gone.pdf" in told.value.why
+        PdfFile(tmp_path / "5f1e.pdf", name="gone.pdf")
+    assert "gone.pdf" in told.value.what
+    assert "5f1e.pdf" in told.value.why
     assert told.value.next
+
+
+def test_a_document_that_was_gone_is_shown_when_it_is_added_again(
+    reader: ReaderPanel, qtbot: QtBot, services: Services, make_pdf: MakePdf
+) -> None:
+    library, original = services.workspace.library, make_pdf("orchard.pdf", long_pages("orchard", 4))
+    document = library.add(original)
+    document.path.unlink()
+    reader.open(document.id, Place(2))
+    qtbot.waitUntil(lambda: bool(reader.findChildren(ErrorCard)))
+    assert "orchard.pdf" in reader.findChild(ErrorCard)._error.what
+    reader.taken_in(library.add(original))
+    qtbot.waitUntil(lambda: reader._file is not None)
+    assert reader.view.page == 2
 
 
 def test_reading_a_long_document_never_blocks_the_window(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:

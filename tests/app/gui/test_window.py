@@ -154,6 +154,18 @@ def test_new_conversation_is_not_made_twice(driver: Driver) -> None:
     assert driver.window.conversations.rows.rowCount() == 1
 
 
+def test_an_empty_conversation_is_gone_back_to(driver: Driver, make_pdf: Callable[..., Path]) -> None:
+    empty = driver.window.controller.on_screen
+    chats = driver.desktop.workspace.chats
+    other, drafted = chats.new("Berths"), chats.new()
+    driver.desktop.workspace.conversations.set_draft(drafted.id, "And the fees?")
+    driver.until(lambda: driver.window.conversations.rows.rowCount() == 3, "not listed")
+    driver.choose(other.id)
+    driver.new_conversation()
+    assert driver.window.controller.on_screen == empty
+    assert driver.window.conversations.rows.rowCount() == 3
+
+
 def test_new_conversation_is_made_beside_one_with_documents(driver: Driver, make_pdf: Callable[..., Path]) -> None:
     driver.add(make_pdf("orchard.pdf", long_pages("orchard", 1)))
     driver.until(driver.documents, "not attached")
