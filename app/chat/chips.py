@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWi
 from app.widgets.cards import label
 from app.widgets.theme import Theme
 
-WIDEST, NARROW = 230, 142  # in a header with room, and in one without
+WIDEST, NARROW = 230, 142  # pixels: as wide as names get, and what every one has at least
+GAP = 6  # between two
 GONE_WORDS = 90
 ICON_AND_GAPS = 26
 
@@ -44,7 +45,7 @@ def chip_faces(documents: Sequence[int], names: Mapping[int, str], trashed: Mapp
 
 
 class _OpenButton(QToolButton):
-    """Icon and name; of a long name the middle is left out."""
+    """Icon and name; where that is too long its ending goes first, then its middle."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -69,7 +70,10 @@ class _OpenButton(QToolButton):
         return QFontMetricsF(self.font())
 
     def _show(self, width: int) -> None:
-        shown = self._metrics().elidedText(self._name, Qt.TextElideMode.ElideMiddle, width - ICON_AND_GAPS)
+        room, metrics, name = width - ICON_AND_GAPS, self._metrics(), self._name
+        if metrics.horizontalAdvance(name) > room:
+            name = name.removesuffix(".pdf")
+        shown = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room)
         self.setText(f" {shown}".replace("&", "&&"))
 
 
@@ -83,7 +87,6 @@ class Chip(QWidget):
         super().__init__()
         self.setObjectName("chip")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.widest, self.narrow = (width + (GONE_WORDS if face.gone else 0) for width in (WIDEST, NARROW))
         self.face = face
         self.open_button = _OpenButton(face.name)
         icon = theme.icon("warning", "warn") if face.gone else theme.icon("document")
@@ -104,6 +107,11 @@ class Chip(QWidget):
             layout.addWidget(self._gone(face.gone))
         layout.addWidget(remove)
         self.setFixedHeight(24)
+
+    def bound(self, width: int | None) -> None:
+        """No wider than this; None: than a name may get. Why it is gone comes on top."""
+        most = WIDEST if width is None else min(WIDEST, max(NARROW, width))
+        self.setMaximumWidth(most + (GONE_WORDS if self.face.gone else 0))
 
     def _gone(self, words: str) -> QLabel:
         made = label(words, "warn", wrap=False)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
-from app.chat.chips import Chip, ChipFace
+from app.chat.chips import GAP, Chip, ChipFace
 from app.chat.scope import ScopeChip
 from app.core.lookups import Scope
 from app.core.records import Conversation, Mode
@@ -115,7 +115,7 @@ class Header(QWidget):
         self.modes.chosen.connect(self.mode_chosen)
         self.reasoning = ReasoningSwitch()
         self._chips = QWidget()
-        self._flow = FlowLayout(self._chips)
+        self._flow = FlowLayout(self._chips, GAP)
         self._top = top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         top.setSpacing(8)
         top.addWidget(self._title, 1)
@@ -156,7 +156,7 @@ class Header(QWidget):
             style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
             self._add.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly if short else style)
         for chip in self._chips.findChildren(Chip):
-            chip.setMaximumWidth(chip.narrow if short else chip.widest)
+            chip.bound((self._chips.width() - GAP) // 2 if short else None)
 
     def show_conversation(self, conversation: Conversation, documents: Sequence[ChipFace]) -> None:
         """`documents`: in the order of attaching."""

@@ -138,6 +138,21 @@ def _is_transport_fault(error: Exception) -> bool:
     return isinstance(error, ConnectionError) or "TransportError" in names
 
 
+def _without_connection(error: Exception) -> str:
+    """Why the hub was not reached, in words; what the library says of it comes behind."""
+    from urllib.parse import urlsplit
+
+    from huggingface_hub import constants
+
+    host = urlsplit(os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).netloc
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if "TimeoutException" in names or isinstance(error, TimeoutError):
+        return f"{host} does not answer."
+    if "ProxyError" in names:
+        return f"The proxy lets nothing through to {host}: {error}"
+    return f"There is no connection to {host}: {error}"
+
+
 def _explain(what: HubFile, error: Exception) -> UserError:
     from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, RepositoryNotFoundError
 
@@ -154,6 +169,6 @@ def _explain(what: HubFile, error: Exception) -> UserError:
         )
     return UserError(
         f"{name} could not be downloaded.",
-        f"{type(error).__name__}: {error}",
+        _without_connection(error) if _is_transport_fault(error) else f"{type(error).__name__}: {error}",
         "Check the network and try again; what was downloaded so far is kept.",
     )

@@ -6,6 +6,7 @@ pip runs as a child process that can be stopped; the size of its growing file is
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from app.core.paths import make_private_folder
 
 POLL_S = 0.1
 LINES_OF_PIP = 3
+_NO_CONNECTION = re.compile(r"NewConnectionError|NameResolutionError|ConnectTimeoutError|ProxyError|unreachable")
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ def _size(folder: Path) -> int:
 
 
 def _last_lines(output: str) -> str:
+    if _NO_CONNECTION.search(output):  # pip's last words are then that no version was found
+        return "There is no connection to the package index."
     lines = [line.strip() for line in output.splitlines() if line.strip() and "WARNING" not in line]
     return "pip says: " + " ".join(lines[-LINES_OF_PIP:]) if lines else "pip gave no reason."
 

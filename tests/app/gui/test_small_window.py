@@ -92,6 +92,24 @@ def test_names_that_have_room_are_whole_in_their_chips(qtbot: QtBot, theme: Them
     assert [chip.open_button.text().strip() for chip in header.findChildren(Chip)] == list(names)
 
 
+@pytest.mark.parametrize(("width", "room"), [(516, 220), (348, 130)])
+def test_two_chips_share_a_narrow_row(qtbot: QtBot, theme: Theme, width: int, room: int) -> None:
+    header = Header(theme)
+    qtbot.addWidget(header)
+    header.resize(width, 120)
+    header.show()
+    names = ("Proceedings of the harbour board in the year of the flood.pdf", "asymptotes.pdf")
+    chips = [ChipFace(n, name) for n, name in enumerate(names)]
+    header.show_conversation(Conversation(ConversationId("c"), "Harbour", 0.0, 0.0), chips)
+    header.resize(width + 1, 120)
+    qtbot.wait(20)
+    first, second = header.findChildren(Chip)
+    assert first.width() >= room
+    assert first.y() == second.y()
+    assert second.open_button.text().strip() in ("asymptotes", "asymptotes.pdf")
+    assert "board" not in first.open_button.text(), "its middle is left out"
+
+
 def test_warning_shows_all_its_lines(qtbot: QtBot, theme: Theme) -> None:
     meter = Meter(theme)
     qtbot.addWidget(meter)
