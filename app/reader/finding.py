@@ -52,6 +52,7 @@ class Finding(QObject):
     def reset(self) -> None:
         """Ends the search; the words stay."""
         self._view.show_found({})
+        self._view.forget_others()
         self._at, self._counts, self._search = None, [], self._search + 1
         self._left.clear()
         self._toolbar.show_no_search()
@@ -86,7 +87,9 @@ class Finding(QObject):
     def _look(self, file: PdfFile, search: int) -> None:
         if search == self._search:
             page = self._left.popleft()
-            self._counts[page] = len(file.search.resultsOnPage(page))
+            results = file.search.resultsOnPage(page)
+            self._counts[page] = len(results)
+            self._view.show_others(page, [box for result in results for box in result.rectangles()])
             if self._counts[page] and page >= self._first:
                 self._show_first(file, page, 0)
             self._go_on(file)

@@ -48,6 +48,7 @@ class PageView(QAbstractScrollArea):
         self._images: OrderedDict[tuple[int, int], QImage] = OrderedDict()
         self._marks: Mapping[int, Sequence[QRectF]] = {}
         self._found: Mapping[int, Sequence[QRectF]] = {}
+        self._others: dict[int, Sequence[QRectF]] = {}  # found, too
         self._selected: Mapping[int, Sequence[QRectF]] = {}
         self._zoom = 1.0
         self._fit = True
@@ -63,6 +64,7 @@ class PageView(QAbstractScrollArea):
         self._file = file
         self._images.clear()
         self._marks, self._found, self._selected, self._page = {}, {}, {}, -1
+        self._others = {}
         if file is not None:
             file.rendered.connect(self._take)
             file.sizes_known.connect(self._sizes_known)
@@ -76,7 +78,17 @@ class PageView(QAbstractScrollArea):
         self.viewport().update()
 
     def show_found(self, found: Mapping[int, Sequence[QRectF]]) -> None:
+        """The one that the reader is at."""
         self._found = found
+        self.viewport().update()
+
+    def show_others(self, page: int, boxes: Sequence[QRectF]) -> None:
+        """Everything that was found on a page, marked lightly."""
+        self._others[page] = boxes
+        self.viewport().update()
+
+    def forget_others(self) -> None:
+        self._others.clear()
         self.viewport().update()
 
     def show_selected(self, selected: Mapping[int, Sequence[QRectF]]) -> None:
@@ -255,6 +267,7 @@ class PageView(QAbstractScrollArea):
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
             painter.drawImage(box, image)
         painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Multiply)
+        self._paint_boxes(painter, box.topLeft(), self._others.get(page, ()), "bar_restore", 45)
         self._paint_boxes(painter, box.topLeft(), self._found.get(page, ()), "bar_restore", 90)
         self._paint_boxes(painter, box.topLeft(), self._marks.get(page, ()), "highlight", 170)
         self._paint_boxes(painter, box.topLeft(), self._selected.get(page, ()), "bar_prefill", 90)

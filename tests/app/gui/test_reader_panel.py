@@ -127,6 +127,18 @@ def test_search_finds_and_steps(reader: ReaderPanel, qtbot: QtBot, document: int
     assert reader.view._found[21]
 
 
+def test_all_that_is_found_is_marked_and_the_one_shown_more(reader: ReaderPanel, qtbot: QtBot, document: int) -> None:
+    opened(reader, qtbot, document)
+    reader.toolbar.search_for.emit("rule 2")
+    qtbot.waitUntil(lambda: reader.toolbar._found.text() == "1 of 111")
+    others = reader.view._others
+    assert sum(map(len, others.values())) == 111
+    (page,) = reader.view._found
+    assert reader.view._found[page][0] in others[page]
+    reader.finding.reset()
+    assert not reader.view._others
+
+
 def test_search_begins_where_one_reads_and_says_that_it_runs(
     reader: ReaderPanel, qtbot: QtBot, document: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
