@@ -19,7 +19,7 @@ from app.chat.words import doubt_words, report_line, saved_words, state_words
 from app.core.borne_out import PAGES_SAY, REPEATS, not_borne_out
 from app.core.errors import UserError
 from app.core.events import TurnPhase
-from app.core.records import Message
+from app.core.records import Message, TurnReport
 from app.core.shown_numbers import renumbered, shown_numbers
 from app.widgets.cards import ErrorCard, button, label
 from app.widgets.format import plural
@@ -201,31 +201,39 @@ class AnswerView(QWidget):
         clear_layout(self._foot)
         if message.citations:
             numbers = shown_numbers(message.text, message.citations)
-            sources = Sources(self._theme, message.citations, numbers, message.text)
-            sources.opened.connect(self.opened)
-            self._foot.addWidget(sources)
+            self._add_sources(Sources(self._theme, message.citations, numbers, message.text))
         if unsupported := not_borne_out(message):
             self._foot.addWidget(label(unsupported, "muted"))
-        if message.report is not None and message.report.repeats:
-            self._foot.addWidget(label(REPEATS, "warn"))
-        if message.report is not None and (quoted := message.report.pages_say):
-            self._foot.addWidget(label(PAGES_SAY, "muted"))
-            pages = Sources(self._theme, quoted, dict.fromkeys((one.marker for one in quoted), 0))
-            pages.setAccessibleName(PAGES_SAY)
-            pages.opened.connect(self.opened)
-            self._foot.addWidget(pages)
-        if message.report is not None and message.report.coverage:
-            note = CoverageNote(message.report, is_last)
-            note.read_rest.connect(self.read_rest)
-            self._foot.addWidget(note)
+        if message.report is not None:
+            self._show_findings(message.report, is_last)
         if doubt := doubt_words(message, is_last):
             self._foot.addWidget(label(doubt, "warn"))
             if is_last and not self._elsewhere:
                 self._foot.addWidget(button("Answer again", self.regenerate.emit), 0, Qt.AlignmentFlag.AlignLeft)
-        unfinished = state_words(message, self._elsewhere)
-        if unfinished:
+        if unfinished := state_words(message, self._elsewhere):
             self._foot.addWidget(label(unfinished, "muted" if self._elsewhere else "warn"))
-        row = self._actions(message, is_last and not self._elsewhere, bool(unfinished))
+        self._show_actions(message, is_last, bool(unfinished))
+
+    def _add_sources(self, sources: Sources) -> None:
+        sources.opened.connect(self.opened)
+        self._foot.addWidget(sources)
+
+    def _show_findings(self, report: TurnReport, is_last: bool) -> None:
+        """What Pagekeep itself found: that the answer repeats another, what the pages say, what was not read."""
+        if report.repeats:
+            self._foot.addWidget(label(REPEATS, "warn"))
+        if quoted := report.pages_say:
+            self._foot.addWidget(label(PAGES_SAY, "muted"))
+            pages = Sources(self._theme, quoted, dict.fromkeys((one.marker for one in quoted), 0))
+            pages.setAccessibleName(PAGES_SAY)
+            self._add_sources(pages)
+        if report.coverage:
+            note = CoverageNote(report, is_last)
+            note.read_rest.connect(self.read_rest)
+            self._foot.addWidget(note)
+
+    def _show_actions(self, message: Message, is_last: bool, unfinished: bool) -> None:
+        row = self._actions(message, is_last and not self._elsewhere, unfinished)
         row.addStretch(1)
         if message.report is None:
             self._foot.addLayout(row)

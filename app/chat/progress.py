@@ -9,11 +9,13 @@ from app.chat.words import phase_words
 from app.core.events import TurnPhase
 from app.widgets.cards import label
 
+FIRST_WORDS = "Looking at the question"  # until a phase is told: the machine may be busy
+
 
 class PhaseView(QWidget):
     def __init__(self) -> None:
         super().__init__()
-        self._text = label("", "muted")
+        self._text = label(FIRST_WORDS, "muted")
         self._bar = QProgressBar(textVisible=False)
         self._bar.setAccessibleName("Reading progress")
         self._clock = QElapsedTimer()

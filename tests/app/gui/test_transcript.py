@@ -81,6 +81,12 @@ def test_answer_grows_and_ends_with_what_it_cost(transcript: Transcript) -> None
     assert "saved 2 min 8 s of reading" in shown
 
 
+def test_something_is_said_before_the_first_phase(transcript: Transcript) -> None:
+    """A busy machine needs seconds until the first one."""
+    transcript.begin_answer(message(1, "assistant", "", state="partial"))
+    assert any(text.text() for text in transcript.answers[-1]._phase.findChildren(QLabel))
+
+
 def test_view_follows_only_while_it_is_at_the_bottom(transcript: Transcript, qtbot: QtBot) -> None:
     transcript.show_messages(turns(3))
     transcript.begin_answer(message(99, "assistant", ""))
