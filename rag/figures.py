@@ -12,7 +12,11 @@ from rag.sentences import Span
 from rag.spelled import spelled
 
 NUMBER = re.compile(r"\d+(?:[.,:/x×-]\d+)*")
-WITH_UNIT = re.compile(r"(?<![\w.])(\d+(?:[.,]\d+)*)[ \t\n]+([^\W\d_]+)")
+# "44 kHz" and "44kHz", but not "2nd", "90s", "4x" and "80x24".
+WITH_UNIT = re.compile(
+    r"(?<![\w.])(\d+(?:[.,]\d+)*)(?:[ \t\n\u00a0\u2009\u202f]+|(?!(?:st|nd|rd|th|s|x)\b))([^\W\d_]+)(?!\w)",
+    re.IGNORECASE,
+)
 # Two digits or more: single ones count the items and parts of an answer. Not inside of words.
 SAID = re.compile(r"(?<![\w.])(?:\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+|\d+(?:[.,:'’]?\d)+)(?![\w])")
 UNIT = re.compile(r"\s*([^\W\d_]{1,4}|[%€$£¥°])")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rag.spelled import WORDS, value
 from rag.types import Outline
 
 _CHAPTERS = ("chapter", "kapitel", "chapitre", "capítulo")
@@ -19,7 +20,9 @@ NUMBERED = re.compile(  # "3.1 Tools", "Chapter 3: Tools", "A. Tables"; not "64-
     r"(?:[.:)]|(?=[\s,–—]|-\s|$))",
     re.IGNORECASE,
 )
-BEFORE_TITLE = re.compile(rf"(?:(?:\d+|[ivxlc]+|[a-z]|{_KINDS}) ){{0,6}}")  # at a page's top
+_WRITTEN = "|".join(sorted(WORDS, key=len, reverse=True))
+SPELLED = re.compile(rf"\b(?P<kind>{_KINDS})\s+(?P<name>\w+(?:-\w+)?)", re.IGNORECASE)
+BEFORE_TITLE = re.compile(rf"(?:(?:\d+|[ivxlc]+|[a-z]|{_KINDS}|{_WRITTEN}) ){{0,6}}")  # at a page's top
 LEAST_TITLE = 6  # letters; a shorter title is a word that a question has anyway
 
 
@@ -117,7 +120,7 @@ def may_name_chapter(question: str) -> bool:
 def named_chapter(question: str, chapters: Sequence[Chapter]) -> Chapter | None:
     """The chapter a question names by its number ("chapter 2", "section 3.1") or by its title; the title that is
     longest wins."""
-    match = CHAPTER.search(question)
+    match = CHAPTER.search(SPELLED.sub(_in_digits, question))
     if match:
         wanted = _arabic(match["name"]) if match["kind"].casefold() in (*_CHAPTERS, *_PARTS) else match["name"]
         for chapter in chapters:
@@ -126,6 +129,12 @@ def named_chapter(question: str, chapters: Sequence[Chapter]) -> Chapter | None:
     asked = _letters(question)
     titled = [c for c in chapters if len(_title(c)) >= LEAST_TITLE and f" {_title(c)} " in f" {asked} "]
     return max(titled, key=lambda chapter: len(_title(chapter)), default=None) if _speaks_of_part(question) else None
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    """ "Chapter three" as "Chapter 3"."""
+    number = value(match["name"])
+    return match[0] if number is None else f"{match['kind']} {number}"
 
 
 def _speaks_of_part(question: str) -> bool:

@@ -69,12 +69,19 @@ def _words() -> Iterator[tuple[str, int]]:
         yield from ((f"{word}-y-{one}", 10 * number + n) for n, one in enumerate(_SPANISH[1:10], 1))
 
 
+_SINGLE = dict(_words()) | {"eins": 1, "une": 1, "una": 1}
 _NUMBERS = {word: number for word, number in _words() if word not in _MISLEADING} | SCALES
+WORDS = frozenset(part for word, _ in _words() for part in word.split("-"))  # what a spelled number is made of
 _ANY = "|".join(sorted(_NUMBERS, key=len, reverse=True)).replace("-", r"[-‑ ]")
 _RUN = re.compile(rf"\b(?:{_ANY})(?:(?:[\s-]+(?:and|und|et|y))?[\s-]+(?:{_ANY}))*\b", re.IGNORECASE)
 _WORD = re.compile(rf"\b(?:{_ANY})\b", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]+")
 _FIRST = frozenset(word.split("-")[0] for word in _NUMBERS)  # looked up first: the patterns are slow
+
+
+def value(word: str) -> int | None:
+    """Of a number up to 99 in one word, "twenty-one" too; also of words that mean other things elsewhere."""
+    return _SINGLE.get(word.casefold())
 
 
 def spelled(text: str) -> Iterator[str]:

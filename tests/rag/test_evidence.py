@@ -2,7 +2,9 @@
 
 import pytest
 
+from rag.compared import stem
 from rag.evidence import Evidence, Evidences
+from rag.figures import other_unit
 
 SOURCE = (
     "Every Debian package must have a Description control field which contains a synopsis and extended description of "
@@ -87,6 +89,28 @@ WIDTHS = (
 )
 def test_what_contradicts_a_sentence_does_not_agree_with_it(claim: str, agrees: bool) -> None:
     assert (Evidences({1: WIDTHS}).agreeing(claim, [1]) is not None) == agrees
+
+
+@pytest.mark.parametrize(
+    ("claim", "agrees"),
+    [
+        ("The archive asks for a sampling rate of 44 kHz in each recording.", True),
+        ("The archive asks for a sampling rate of 44kHz in each recording.", True),
+        ("The archive asks for a sampling rate of 44 MHz in each recording.", False),
+        ("The archive asks for a sampling rate of 44MHz in each recording.", False),
+        ("The archive asks for a sampling rate of 44 in each recording.", True),
+    ],
+)
+def test_a_unit_right_behind_its_number_is_one(claim: str, agrees: bool) -> None:
+    evidences = Evidences({1: "The archive asks for a sampling rate of 44kHz, in each recording that is sent in."})
+    assert (evidences.agreeing(claim, [1]) is not None) == agrees
+
+
+@pytest.mark.parametrize(
+    "text", ["the 2nd archive", "the 2x drive", "page 2x80", "a 2s of it", "2 archives", "the 2D one"]
+)
+def test_letters_behind_a_number_that_are_no_unit(text: str) -> None:
+    assert other_unit("It has 2 rings.", text, stem) == (text == "2 archives")
 
 
 @pytest.mark.parametrize(("days", "agrees"), [("30", True), ("90", False), ("30 or 90", True)])

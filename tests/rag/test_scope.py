@@ -43,6 +43,12 @@ def test_a_chapter_has_the_page_in_whose_middle_the_next_begins(text: str | None
     assert {chapter.title: chapter.last for chapter in found}["1 Tools"] == 10
 
 
+@pytest.mark.parametrize("text", ["CHAPTER\nTWO\nWOOD\nIt is", "Chapter Twenty-Two\nWood\n", "KAPITEL ZWEI\nWood\nEs"])
+def test_a_chapter_whose_number_is_spelled_begins_its_page(text: str) -> None:
+    found = chapters(OUTLINE, 20, TEXTS | {10: text})
+    assert {chapter.title: chapter.last for chapter in found}["1 Tools"] == 9
+
+
 def test_chapters_that_share_a_page_have_it_both() -> None:
     first, second = chapters([Outline("One", 2, 0), Outline("Two", 2, 0)], 4)
     assert (list(first.pages), list(second.pages)) == ([2], [2, 3])
@@ -52,6 +58,9 @@ def test_chapters_that_share_a_page_have_it_both() -> None:
     ("question", "title"),
     [
         ("Summarise chapter 2", "2 Wood"),
+        ("Summarise chapter two", "2 Wood"),
+        ("Was steht in Kapitel eins?", "1 Tools"),
+        ("résume le chapitre un", "1 Tools"),
         ("what does Section 1.2 say?", "1.2 Saws"),
         ("what does section 1.2 say?", "1.2 Saws"),
         ("What is in appendix A?", "A Tables of Weights"),
