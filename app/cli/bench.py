@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from app.cli.bench_model import wanted_model
 from app.cli.console import Console
 from app.cli.session import engine_options, open_session, stored_settings, with_engine_options
 from app.core.errors import UserError
@@ -36,7 +37,7 @@ def _switch(options: Namespace, console: Console) -> None:
     from engine.bench_switch import measure
 
     with open_session(console) as session:
-        path = session.model_path(options.model)
+        path = session.model_path(wanted_model(options))
         engine, folder = session.workspace.settings.engine, session.workspace.paths.cache
     figures = measure(path, _settings(engine, options), options.tokens, options.question_tokens, folder)
     console.result(asdict(figures))
@@ -48,7 +49,7 @@ def _sweep(options: Namespace, console: Console) -> None:
     from engine.bench import sweep
 
     with open_session(console) as session:
-        path = session.model_path(options.model)
+        path = session.model_path(wanted_model(options))
         engine = session.workspace.settings.engine
         longest = session.workspace.models.info(path).context
     context = options.ctx or min(DEFAULT_CONTEXT, longest)

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from app.cli.bench_model import wanted_model
 from app.cli.console import Console
 from app.cli.session import engine_options, open_session, stored_settings, with_engine_options
 from engine.bench_compare import Comparison, Lengths, Rates, Spread, alternate
@@ -25,7 +26,7 @@ PARALLEL_HEAD = (
 
 
 def run_compare(options: Namespace, console: Console) -> None:
-    settings, path = _settings(options), _file(options, console)
+    settings, path = _settings(options), _path(options, console)
     lengths = Lengths(options.depth, options.prompt, options.generate)
     python = options.peer_python or sys.executable
     pairs: list[tuple[Rates, Rates]] = []
@@ -56,7 +57,7 @@ def _compared(phase: str, tokens: int, ours: float, theirs: float, ratio: Spread
 
 def run_roofline(options: Namespace, console: Console) -> None:
     settings = _settings(options)
-    path = Path(options.file) if options.file else None
+    path = _path(options, console) if wanted_model(options) else None
     found = machine(path, settings.threads)
     bf16 = f"{found.bf16:,.0f} Gop/s" if found.bf16 else "not in this build of torch"
     console.text(
@@ -77,7 +78,7 @@ def run_roofline(options: Namespace, console: Console) -> None:
 
 def run_parallel(options: Namespace, console: Console) -> None:
     """Without speculation unless it is asked for: the peer has none."""
-    settings, path = _settings(options), _file(options, console)
+    settings, path = _settings(options), _path(options, console)
     settings = replace(settings, speculation=options.speculation == "on")
     load = Load(options.prefix, options.question_tokens, options.generate)
     rows = list(_shown(measure(path, settings, load, options.counts), console))
@@ -110,11 +111,9 @@ def _against(ours: ParallelRow, theirs: PeerRow) -> str:
     )
 
 
-def _file(options: Namespace, console: Console) -> Path:
-    if options.file:
-        return Path(options.file)
+def _path(options: Namespace, console: Console) -> Path:
     with open_session(console) as session:
-        return session.model_path(None)
+        return session.model_path(wanted_model(options))
 
 
 def _settings(options: Namespace) -> EngineSettings:

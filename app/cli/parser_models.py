@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.cli.arguments import COUNT, POSITIVE, add_engine_options, add_model_options, command, group
+from app.cli.arguments import COUNT, POSITIVE, add_engine_options, command, group
+from app.cli.bench_model import add_model as add_bench_model
 from app.cli.numbers import number, whole_number
 
 if TYPE_CHECKING:
@@ -44,11 +45,11 @@ def add_bench(commands: Commands) -> None:
     sweep = command(actions, "sweep", "Prompt and answer rates over the depth of the context")
     sweep.add_argument("--prompt", type=POSITIVE, default=512, metavar="N")
     sweep.add_argument("--generate", type=POSITIVE, default=32, metavar="N")
-    add_model_options(sweep)
+    add_bench_model(sweep)
     switch = command(actions, "switch", "What coming back to a conversation costs, from memory and from disk")
     switch.add_argument("--tokens", type=POSITIVE, default=4096, metavar="N", help="length of the conversation")
     switch.add_argument("--question-tokens", type=POSITIVE, default=16, metavar="N")
-    add_model_options(switch)
+    add_bench_model(switch)
     _add_machine_benches(actions)
     perplexity = command(actions, "perplexity", "How well a model foresees a text; how far it is from a reference")
     perplexity.add_argument("file", metavar="FILE", help="a model file")
@@ -62,18 +63,18 @@ def add_bench(commands: Commands) -> None:
 
 def _add_machine_benches(actions: Commands) -> None:
     compare = command(actions, "compare", "This engine and another one, run alternately on the same file")
-    compare.add_argument("file", nargs="?", metavar="FILE", help="a model file; default: the chosen model")
+    add_bench_model(compare)
     compare.add_argument("--peer", required=True, choices=PEERS)
     compare.add_argument("--rounds", type=POSITIVE, default=7, metavar="N", help="pairs of runs (default 7)")
     compare.add_argument("--prompt", type=POSITIVE, default=512, metavar="N")
     compare.add_argument("--generate", type=POSITIVE, default=64, metavar="N")
     compare.add_argument("--depth", type=COUNT, default=0, metavar="N", help="tokens in the context beforehand")
     roofline = command(actions, "roofline", "What this machine gives, and what share of it a model reaches")
-    roofline.add_argument("file", nargs="?", metavar="FILE", help="a model file; without it only the machine")
+    add_bench_model(roofline, "without it only the machine")
     roofline.add_argument("--prompt", type=POSITIVE, default=512, metavar="N")
     roofline.add_argument("--generate", type=POSITIVE, default=64, metavar="N")
     parallel = command(actions, "parallel", "Several conversations on one prefix")
-    parallel.add_argument("file", nargs="?", metavar="FILE", help="a model file; default: the chosen model")
+    add_bench_model(parallel)
     parallel.add_argument("--counts", type=POSITIVE, nargs="+", default=[1, 2, 4, 8, 10], metavar="N")
     parallel.add_argument("--prefix", type=POSITIVE, default=2048, metavar="N", help="tokens that all have in common")
     parallel.add_argument("--question-tokens", type=POSITIVE, default=16, metavar="N")
@@ -81,5 +82,3 @@ def _add_machine_benches(actions: Commands) -> None:
     parallel.add_argument("--peer", choices=PEERS[:1], help="the same with another engine")
     for bench in (compare, parallel):
         bench.add_argument("--peer-python", metavar="PATH", help="interpreter of the environment that has the peer")
-    for bench in (compare, roofline, parallel):
-        add_engine_options(bench)

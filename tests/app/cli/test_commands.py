@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.bench_model import wanted_model
+from app.cli.parser import build_parser
 from app.core.conversations import ConversationStore
+from app.core.errors import UserError
 from app.core.paths import Paths
 from assets import sample_pdf
 from tests.app.core.test_older_words import older_library
@@ -187,6 +190,22 @@ def test_benches_of_several_conversations_and_of_an_absent_peer(pagekeep) -> Non
     assert [row["prefix_hits"] for row in found["rows"]] == [1, 2]
     refused = pagekeep("bench", "compare", model, "--peer", "xllamacpp", "--prompt", "8", "--rounds", "1", *common)
     assert "--peer-python" in refused.error["next"]
+
+
+@pytest.mark.parametrize("bench", ["sweep", "switch", "compare", "roofline", "parallel"])
+def test_a_bench_takes_its_model_either_way(bench: str) -> None:
+    peer = ["--peer", "xllamacpp"] if bench == "compare" else []
+    for way in (["a.gguf"], ["--model", "a.gguf"], ["--threads", "1", "a.gguf"]):
+        assert wanted_model(build_parser().parse_args(["bench", bench, *way, *peer])) == "a.gguf"
+    assert wanted_model(build_parser().parse_args(["bench", bench, *peer])) is None
+    with pytest.raises(UserError, match="Two models"):
+        wanted_model(build_parser().parse_args(["bench", bench, "a.gguf", "--model", "b.gguf", *peer]))
+
+
+@pytest.mark.parametrize("way", [("no.gguf",), ("--model", "no.gguf")])
+@pytest.mark.parametrize("bench", ["sweep", "roofline", "parallel"])
+def test_a_bench_refuses_a_model_that_is_not_there(pagekeep, bench: str, way: tuple[str, ...]) -> None:
+    assert "no.gguf" in pagekeep("bench", bench, *way, "--json").error["what"]
 
 
 def test_budgets_are_shown_and_set_and_kept(pagekeep) -> None:

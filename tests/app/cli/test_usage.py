@@ -40,7 +40,7 @@ def test_wrong_usage_says_what_why_and_what_to_write(line: str) -> None:
 
 def test_what_to_write_holds_what_is_needed() -> None:
     assert error("index search").next == SEARCH
-    assert "bench compare [options] [FILE] --peer PEER (" in error("bench compare").next
+    assert "bench compare [options] [MODEL] --peer PEER (" in error("bench compare").next
     assert "index add [options] FILE... (" in error("index add").next
 
 
