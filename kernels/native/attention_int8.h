@@ -221,11 +221,13 @@ PK_INLINE void store_planes(const __m512i w[4], uint8_t* high, uint8_t* low) {
     _mm512_storeu_si512(low, _mm512_permutexvar_epi32(order, lower));
 }
 
-// Weights [begin, end) of a query for one block of channels; returns what a unit of the sums is worth.
+// Weights [begin, end) of a query for one block of channels; returns what a unit of the sums is worth, no number where a
+// weight is none: none is negative, so that they compare as their bits do, and what is no number above all.
 static float byte_weights(const float* weights, const float* scales, int begin, int end, uint8_t* planes) {
-    vf most = vzero();
-    for (int i = begin; i < end; i += W) most = vmax(most, vmul(vload(weights + i), vload(scales + i)));
-    const float largest = _mm512_reduce_max_ps(most);
+    __m512i most = _mm512_setzero_si512();
+    for (int i = begin; i < end; i += W)
+        most = _mm512_max_epu32(most, _mm512_castps_si512(vmul(vload(weights + i), vload(scales + i))));
+    const float largest = bits_to_float(_mm512_reduce_max_epu32(most));
     const vf inverse = vset(largest > 1e-30f ? kLargestWeight / largest : 0.0f);
     for (int i = begin; i < end; i += kTileTokens) {
         __m512i w[4];

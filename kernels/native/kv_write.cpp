@@ -2,10 +2,15 @@
 #include "hadamard.h"
 
 PK_BEGIN
+// No number where one of them is infinite or none: magnitudes compare as their bits do.
 static float largest_of(const float* x) {
-    float largest = 0.0f;
-    for (int i = 0; i < kBlock; i++) largest = __builtin_fabsf(x[i]) > largest ? __builtin_fabsf(x[i]) : largest;
-    return largest;
+    constexpr int32_t kMagnitude = 0x7fffffff, kInfinite = 0x7f800000, kNoNumber = 0x7fc00000;
+    int32_t largest = 0;
+    for (int i = 0; i < kBlock; i++) {
+        const int32_t magnitude = (int32_t)float_to_bits(x[i]) & kMagnitude;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return bits_to_float(largest < kInfinite ? largest : kNoNumber);
 }
 
 static inline float inverse_of(uint16_t scale) {
@@ -19,14 +24,14 @@ static void store_q8(const float* x, int head_dim, int8_t* q, uint16_t* scales) 
         const float inverse = inverse_of(scales[b]);
         for (int i = 0; i < kBlock; i++) {
             const float v = __builtin_rintf(x[i] * inverse);
-            q[i] = (int8_t)(v > 127.0f ? 127.0f : v < -127.0f ? -127.0f : v);
+            q[i] = (int8_t)(v > -127.0f ? v < 127.0f ? v : 127.0f : -127.0f);
         }
     }
 }
 
 static inline uint8_t nibble(float x) {
     const float v = __builtin_rintf(x) + 8.0f;
-    return (uint8_t)(v > 15.0f ? 15.0f : v < 0.0f ? 0.0f : v);
+    return (uint8_t)(v > 0.0f ? v < 15.0f ? v : 15.0f : 0.0f);
 }
 
 // Rotated channels as nibbles of value / scale + 8: byte i of a block holds channels i (low) and i + 16.

@@ -1,19 +1,31 @@
-// Activations to int8 with one float scale per 32 or per 256 channels, interleaved for the matrix product.
+// Activations to int8 with one float scale per 32 or per 256 channels, interleaved for the matrix product. Where one of them
+// is infinite or no number the scale is none, and so is every product: bytes can't say it.
 #include "simd.h"
 
 PK_BEGIN
 // Below this the quotient 127 / largest would overflow; such blocks count as zero.
 constexpr float kSmallest = 1e-35f;
+// Magnitudes compare as their bits do, infinity and what is no number above all others.
+constexpr int32_t kMagnitude = 0x7fffffff, kInfinite = 0x7f800000, kNoNumber = 0x7fc00000;
+
+static inline float scale_of(int32_t largest) {
+    return largest < kInfinite ? bits_to_float((uint32_t)largest) / 127.0f : bits_to_float(kNoNumber);
+}
+static inline float inverse_of(int32_t largest) {
+    const float value = bits_to_float((uint32_t)largest);
+    return value > kSmallest ? 127.0f / value : 0.0f;
+}
 
 #if defined(__AVX512F__)
 // COUNT channels; sums of 16 each.
 template <int COUNT>
 static inline void quantise_run(const float* x, int8_t* q, float* scale, int* sums) {
-    vf magnitude = _mm512_abs_ps(vload(x));
-    for (int i = W; i < COUNT; i += W) magnitude = vmax(magnitude, _mm512_abs_ps(vload(x + i)));
-    const float largest = _mm512_reduce_max_ps(magnitude);
-    *scale = largest / 127.0f;
-    const vf inverse = vset(largest > kSmallest ? 127.0f / largest : 0.0f);
+    const __m512i sign_off = _mm512_set1_epi32(kMagnitude);
+    __m512i most = _mm512_setzero_si512();
+    for (int i = 0; i < COUNT; i += W) most = _mm512_max_epi32(most, _mm512_and_si512(_mm512_loadu_si512(x + i), sign_off));
+    const int32_t largest = _mm512_reduce_max_epi32(most);
+    *scale = scale_of(largest);
+    const vf inverse = vset(inverse_of(largest));
     for (int i = 0; i < COUNT; i += W) {
         const __m512i rounded = _mm512_cvtps_epi32(vmul(vload(x + i), inverse));
         _mm_store_si128((__m128i*)(q + i), _mm512_cvtepi32_epi8(rounded));
@@ -21,10 +33,10 @@ static inline void quantise_run(const float* x, int8_t* q, float* scale, int* su
     }
 }
 #else
-static float largest_magnitude(const float* x, int count) {
-    float best = 0.0f;
+static int32_t largest_magnitude(const float* x, int count) {
+    int32_t best = 0;
     for (int i = 0; i < count; i++) {
-        const float a = __builtin_fabsf(x[i]);
+        const int32_t a = (int32_t)float_to_bits(x[i]) & kMagnitude;
         best = a > best ? a : best;
     }
     return best;
@@ -37,9 +49,9 @@ static inline int8_t to_int8(float x) {
 
 template <int COUNT>
 static void quantise_run(const float* x, int8_t* q, float* scale, int* sums) {
-    const float largest = largest_magnitude(x, COUNT);
-    *scale = largest / 127.0f;
-    const float inverse = largest > kSmallest ? 127.0f / largest : 0.0f;
+    const int32_t largest = largest_magnitude(x, COUNT);
+    *scale = scale_of(largest);
+    const float inverse = inverse_of(largest);
     for (int i = 0; i < COUNT; i++) q[i] = to_int8(x[i] * inverse);
     for (int i = 0; i < COUNT / 16; i++) {
         sums[i] = 0;

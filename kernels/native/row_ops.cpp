@@ -48,7 +48,7 @@ static inline vf silu(vf x) { return vmul(x, vinverse(vadd(vset(1.0f), vexp(vsub
 // In steps of 16-bit floats, as ggml looks it up: over many layers its rounding is what logits can be compared by.
 // Beyond 10 on either side the value is x or 0.
 static inline vf gelu_tanh(vf value) {
-    const vf x = vround_half(vmax(vmin(value, vset(10.0f)), vset(-10.0f)));
+    const vf x = vround_half(vmax(vset(-10.0f), vmin(vset(10.0f), value)));
     const vf cube = vmul(vmul(x, x), x);
     const vf inner = vmul(vset(0.7978845608028654f), vfma(vset(0.044715f), cube, x));
     const vf rounded = vround_half(vmul(vmul(vset(0.5f), x), vadd(vset(1.0f), vtanh(inner))));
@@ -57,7 +57,7 @@ static inline vf gelu_tanh(vf value) {
 
 // gpt-oss: the gate is bounded above, the other half on both sides.
 static inline vf swiglu_clamped(vf gate, vf up) {
-    const vf g = vmin(gate, vset(7.0f)), u = vmax(vmin(up, vset(7.0f)), vset(-7.0f));
+    const vf g = vmin(vset(7.0f), gate), u = vmax(vset(-7.0f), vmin(vset(7.0f), up));
     const vf sigmoid = vdiv(vset(1.0f), vadd(vset(1.0f), vexp(vmul(g, vset(-1.702f)))));
     return vmul(vmul(g, sigmoid), vadd(u, vset(1.0f)));
 }

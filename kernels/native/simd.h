@@ -37,6 +37,7 @@ static inline vf vinverse(vf a) {
     const vf x = _mm512_rcp14_ps(a);
     return _mm512_fmadd_ps(x, _mm512_fnmadd_ps(a, x, _mm512_set1_ps(1.0f)), x);
 }
+// Where one of two is no number the second one counts, on every level: what may be none stands there.
 static inline vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf vmin(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline vf vround(vf a) { return _mm512_roundscale_ps(a, 0x08); }
@@ -193,7 +194,7 @@ static inline float vhighest(vf a) {
 
 // e^x to about 2 units in the last place; exactly 0 below -87, bounded above by e^88.
 static inline vf vexp(vf x) {
-    const vf clamped = vmin(vmax(x, vset(-87.0f)), vset(88.0f));
+    const vf clamped = vmin(vset(88.0f), vmax(vset(-87.0f), x));
     const vf n = vround(vmul(clamped, vset(1.44269504088896341f)));
     vf r = vfma(n, vset(-0.693359375f), clamped);
     r = vfma(n, vset(2.12194440e-4f), r);
@@ -211,7 +212,7 @@ static inline vf vexp2(vf x) {
 #if defined(__AVX512F__)
     const vf f = _mm512_reduce_ps(x, 0x09);
 #else
-    const vf low = vmax(x, vset(-126.0f));
+    const vf low = vmax(vset(-126.0f), x);
     const vf n = vround(vsub(low, vset(0.5f)));
     const vf f = vsub(low, n);
 #endif

@@ -113,6 +113,25 @@ def test_other_storage_types(
         check(got, wanted.reshape(rows, -1).numpy(), narrowed)
 
 
+@pytest.mark.parametrize("kv_type", ["f32", "f16", "bf16", "q8", "q4"])
+@pytest.mark.parametrize("of", ["keys", "values"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_is_told_by_every_query_that_sees_it(isa: str, kv_type: str, of: str, value: float) -> None:
+    """Of both heads of K and V only the first one's queries; a value in the channels that share its scale."""
+    tokens, heads, dim = 600, 6, 64
+    pages = Pages.make(layout(2, dim, dim, kv_type, kv_type, PAGE), PAGE, 1, tokens)
+    k, v = normal(tokens, 2 * dim, seed=1), normal(tokens, 2 * dim, seed=2)
+    (k if of == "keys" else v)[70, 3] = value
+    kv_write(k, v, pages.layer, PAGE, pages.batch([tokens], [0]), How(isa=isa))
+    told = {"q8": slice(32), "q4": slice(dim)}.get(kv_type, slice(3, 4)) if of == "values" else slice(dim)
+    for rows in (1, 9, 300):
+        q = np.abs(normal(rows, heads * dim, seed=5))
+        batch = pages.batch([rows], [tokens - rows])
+        got = attention(q, pages.layer, PAGE, batch, heads, 0.125, how=How(2, isa)).reshape(rows, 2, 3, dim)
+        assert np.isfinite(got[:, 1]).all()
+        assert not np.isfinite(got[:, 0, :, told]).any()
+
+
 @pytest.mark.parametrize(("window", "kv_type"), [(0, "f16"), (130, "f16"), (0, "q8"), (0, "q4")])
 def test_a_row_does_not_depend_on_its_batch(isa: str, window: int, kv_type: str) -> None:
     tokens, heads, dim = 1090, 6, 32

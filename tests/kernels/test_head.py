@@ -29,3 +29,12 @@ def test_no_rows_wanted(isa: str) -> None:
     hidden, logits = head(np.ones((3, 32), np.float32), none, np.ones(32, np.float32), weight, 1e-5, how=How(isa=isa))
     assert hidden.shape == (0, 32)
     assert logits.shape == (0, 40)
+
+
+def test_capped_logits_tell_what_is_no_number(isa: str) -> None:
+    weight, _ = make("F32", 37, 48)
+    x = np.random.default_rng(4).standard_normal((3, 48)).astype(np.float32)
+    x[1, 7] = np.nan
+    _, logits = head(x, np.arange(3, dtype=np.int32), np.ones(48, np.float32), weight, 1e-5, 1.0, 30.0, How(isa=isa))
+    assert np.isnan(logits[1]).all()
+    assert np.isfinite(logits[[0, 2]]).all()

@@ -213,6 +213,22 @@ def test_zero_and_extreme_activations(isa: str, name: str) -> None:
     np.testing.assert_allclose(got[2], -1e-30 * values[:, 5], rtol=1e-5, atol=rounding)
 
 
+@pytest.mark.parametrize("name", QUANTISED)
+def test_an_activation_that_is_no_number_is_told_by_every_product_of_its_row(isa: str, name: str) -> None:
+    """Bytes can't say it: the row's scale does. Other rows of the group are what they are without it."""
+    cols = whole_columns(name, 512)
+    weight, _ = make(name, 37, cols)
+    x = activations(19, cols)
+    clean, sick = linear(x, weight, how=How(isa=isa)), [2, 17]  # in a group of 8, in one of 3
+    for value in (np.nan, np.inf, -np.inf, np.uint32(0x7FFFFFFF).view(np.float32)):
+        y = x.copy()
+        y[2, 5] = y[17, cols - 1] = value
+        got = linear(y, weight, how=How(isa=isa))
+        assert np.isnan(got[sick]).all(), value
+        assert np.array_equal(np.delete(got, sick, 0), np.delete(clean, sick, 0))
+        assert all(np.isnan(linear(y[i : i + 1], weight, how=How(isa=isa))).all() for i in sick)
+
+
 def test_largest_sums_of_a_superblock_are_exact(isa: str) -> None:
     """Codes, scales and activations all as large as can be: many tokens are summed in another way than one alone."""
     rng = np.random.default_rng(3)

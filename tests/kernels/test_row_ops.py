@@ -68,6 +68,14 @@ def test_gated_over_the_whole_range(isa: str, activation: str) -> None:
     np.testing.assert_allclose(got, wanted, rtol=3e-6 + steps, atol=1e-6)
 
 
+@pytest.mark.parametrize("activation", ["silu", "gelu_tanh", "swiglu_clamped"])
+def test_gated_tells_what_is_no_number(isa: str, activation: str) -> None:
+    gate, up = normal(3, 37), normal(3, 37, seed=1)
+    gate[0, 5] = up[1, 20] = gate[2, 36] = np.nan  # within vectors, and behind the last whole one
+    got = gated(gate, up, activation, How(isa=isa))
+    assert np.argwhere(np.isnan(got)).tolist() == [[0, 5], [1, 20], [2, 36]]
+
+
 def test_rope_from_a_channel_on(isa: str) -> None:
     table = RopeTable(8, (1.0, 0.1, 0.01, 0.001), 1.0, ROPE_NEOX)
     x = normal(3, 2 * 20)
