@@ -218,7 +218,7 @@ PK_INLINE vf scales_of(const uint8_t* at, size_t stride) {
 // Two rows of sixteen: those of the next block or strip to L1, and as much of a later strip to L2.
 template <int BYTES>
 PK_INLINE void ask_ahead(const Strip& s, int block, int part, const uint8_t* near, size_t apart) {
-    const uint8_t* later = s.later + (size_t)block * BYTES * kStripRows + part * 2 * BYTES;
+    const uint8_t* later = far_ahead<kStripRows>(s, ((size_t)block * kStripRows + 2 * part) * BYTES);
     for (int at = 0; at < 2 * BYTES; at += 64) __builtin_prefetch(later + at, 0, 2);
     prefetch_near<2>(near);
     prefetch_near<2>(near + apart);

@@ -17,14 +17,15 @@ PK_INLINE vi fold_quarters(vi x, vi y) {
 // Bits of a where `mask` is set, else of b. Told with b first, as the instruction overwrites it.
 PK_INLINE vi select(vi mask, vi a, vi b) { return _mm512_ternarylogic_epi32(b, a, mask, 0xd8); }
 
-// So that addresses of rows are added up where they are used: computed before the loop they are more than registers hold.
+// So that addresses of rows are added up where they are used: computed before the loop they are more than registers
+// hold.
 PK_INLINE const uint8_t* here(const uint8_t* p) {
     asm("" : "+r"(p));
     return p;
 }
 
-// What sums start from, in a register of their own: products overwrite it, and a copy from another register would take one
-// of the two vector ports.
+// What sums start from, in a register of their own: products overwrite it, and a copy from another register would take
+// one of the two vector ports.
 PK_INLINE vi fresh_zero() {
     vi zero;
     asm volatile("vpxor %x0, %x0, %x0" : "=x"(zero));
@@ -51,8 +52,8 @@ PK_INLINE vi quad(const uint8_t* p, size_t stride) {
 // Bytes of 128 bits, for every quarter; kNone makes a zero.
 constexpr char kNone = -1;
 PK_INLINE vi words_at(int a, int b, int c, int d, int e, int f, int g, int h) {
-    return _mm512_broadcast_i32x4(_mm_setr_epi8((char)a, kNone, (char)b, kNone, (char)c, kNone, (char)d, kNone, (char)e, kNone,
-                                                (char)f, kNone, (char)g, kNone, (char)h, kNone));
+    return _mm512_broadcast_i32x4(_mm_setr_epi8((char)a, kNone, (char)b, kNone, (char)c, kNone, (char)d, kNone, (char)e,
+                                                kNone, (char)f, kNone, (char)g, kNone, (char)h, kNone));
 }
 
 // Scales of all rows at `at`, by way of memory: what inserts them into a vector takes a vector port for each, and the
@@ -68,16 +69,6 @@ struct HalfScales {
     }
     PK_INLINE_MEMBER vf floats() const { return _mm512_cvtph_ps(_mm256_load_si256((const __m256i*)of)); }
 };
-
-// Asked for into L2 while a byte of the strip is multiplied: up to kLongStrip what lies as far behind s.later, of longer
-// strips what is read kFarBytes later, at most a strip. Three long strips ahead cost up to a sixth of memory's rate.
-constexpr size_t kLongStrip = 32 << 10, kFarBytes = 48 << 10;
-PK_INLINE const uint8_t* far_ahead(const Strip& s, size_t offset) {
-    const size_t strip = kStripRows * s.stride, ahead = offset + kFarBytes;
-    if (strip <= kLongStrip) return s.later + offset;
-    if (strip <= kFarBytes) return s.next + offset;
-    return ahead < strip ? s.data + ahead : s.next + (ahead - strip);
-}
 
 // Part I of N of a block of BYTES: as many lines of what is read later go to L2, evenly, as in bursts they wait
 // for each other. What is read one block later, of the same rows or of the next strip, goes to L1.

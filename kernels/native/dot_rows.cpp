@@ -67,7 +67,7 @@ void dot_q4_k(Strip s, int blocks, const QuantGroup& group, Results results) {
         vi heads[4], minima[4], products[8];
         const uint8_t* row = at;
         const uint8_t* near = b + 1 < blocks / 8 ? at + kBytes : s.next;
-        const uint8_t* later = far_ahead(s, (size_t)b * kBytes * kStripRows);
+        const uint8_t* later = far_ahead<kStripRows>(s, (size_t)b * kBytes * kStripRows);
         each<4>(PK_EACH(e) {
             vi scales, least;
             heads[e] = quad(row, s.stride);
@@ -147,7 +147,7 @@ void dot_q6_k(Strip s, int blocks, const QuantGroup& group, Results results) {
         vi groups[4];
         const uint8_t* row = at;
         const uint8_t* near = b + 1 < blocks / 8 ? at + kBytes : s.next;
-        const uint8_t* later = far_ahead(s, (size_t)b * kBytes * kStripRows);
+        const uint8_t* later = far_ahead<kStripRows>(s, (size_t)b * kBytes * kStripRows);
         each<4>(PK_EACH(g) {
             vi rows[4];
             each<4>(PK_EACH(r) {
@@ -197,7 +197,7 @@ void dot_q8_0(Strip s, int blocks, const QuantGroup& group, Results results) {
     for (int b = 0; b < blocks; b++) {
         const uint8_t* at = s.data + (size_t)b * kBytes;
         const float* words = group.meta + (size_t)b * kBlockWords;
-        prefetch_later<kBytes, 0, 1>(far_ahead(s, (size_t)b * kBytes * kStripRows));
+        prefetch_later<kBytes, 0, 1>(far_ahead<kStripRows>(s, (size_t)b * kBytes * kStripRows));
         prefetch_blocks(s, b, at);
         const vf d = scales[b % kAhead].floats();
         if (b + kAhead < blocks) scales[b % kAhead].copy(at + kAhead * kBytes, s.stride);

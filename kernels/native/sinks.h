@@ -10,10 +10,22 @@ PK_INLINE Strip rows_from(const Strip& s, int row) {
     return Strip{s.data + at, s.stride, row + W < kStripRows ? s.data + end : s.next, s.later + at};
 }
 
-// Weights are read in order some strips ahead of the multiplication, into L2: L1 has too few miss buffers. The same
+// Asked for into L2 while byte `offset` of ROWS rows is multiplied: of short rows what lies as far behind s.later, of longer
+// ones what is read kFarBytes later, at most as much as the rows have. Three long strips ahead cost up to a sixth of memory's
+// rate.
+constexpr size_t kLongStrip = 32 << 10, kFarBytes = 48 << 10;
+template <int ROWS>
+PK_INLINE const uint8_t* far_ahead(const Strip& s, size_t offset) {
+    const size_t bytes = ROWS * s.stride, ahead = offset + kFarBytes;
+    if (bytes <= kLongStrip * ROWS / kStripRows) return s.later + offset;
+    if (bytes <= kFarBytes) return s.next + offset;
+    return ahead < bytes ? s.data + ahead : s.next + (ahead - bytes);
+}
+
+// Weights are read in order some way ahead of the multiplication, into L2: L1 has too few miss buffers. The same
 // number of lines for every part of a block: in bursts they wait for each other.
 PK_INLINE void prefetch_strip(const Strip& s, int part, int part_bytes) {
-    const uint8_t* ahead = s.later + (size_t)part * part_bytes;
+    const uint8_t* ahead = far_ahead<W>(s, (size_t)part * part_bytes);
     for (int at = 0; at < part_bytes; at += 64) __builtin_prefetch(ahead + at, 0, 2);
 }
 

@@ -2,9 +2,9 @@
 
 #include "formats.h"
 #include "lanes.h"
-#include "tile_codebook.h"
+#include "tile_walks.h"
 #if defined(PK_LANES)
-#include "tile_sinks.h"
+#include "sinks.h"
 #endif
 
 PK_BEGIN
@@ -18,19 +18,6 @@ static void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q
             store_rows<4>(q + 256 * half + kTokenRun * row, groups);
         }
 }
-
-template <class Walk>
-static constexpr TileFormat direct(int type) {
-    constexpr TileShape kShape = !Walk::kSuperblocks ? (Walk::kHalves ? kHalved : kWhole)
-                                 : Walk::kHalves     ? kSuperHalvedSmall
-                                 : kSmall<Walk>      ? kSuperSmall
-                                                     : kSuperWhole;
-#if defined(__ARM_FEATURE_DOTPROD)
-    return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, nullptr};
-#else
-    return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, first_tokens<Walk>};
-#endif
-}
 #else
 static void unpack_bytes(const Strip& s, size_t offset, uint8_t flip, uint8_t* q) {
     for (int r = 0; r < kStripRows; r++)
@@ -43,18 +30,11 @@ static constexpr TileFormat by_block(int type, TileShape shape, bool minima) {
 }
 
 static constexpr TileFormat formats[] = {
-#if defined(PK_LANES)
-    direct<WalkQ4_0>(kQ4_0), direct<WalkQ4_1>(kQ4_1), direct<WalkQ5_0>(kQ5_0), direct<WalkQ5_1>(kQ5_1),
-    direct<WalkQ8_0>(kQ8_0), direct<WalkQ2_K>(kQ2_K), direct<WalkQ3_K>(kQ3_K), direct<WalkQ4_K>(kQ4_K),
-    direct<WalkQ5_K>(kQ5_K), direct<WalkQ6_K>(kQ6_K), direct<WalkIQ4_XS>(kIQ4_XS), direct<WalkIQ4_NL>(kIQ4_NL),
-    direct<WalkTQ2_0>(kTQ2_0), direct<WalkMXFP4>(kMXFP4), direct<WalkNVFP4>(kNVFP4),
-#else
     by_block(kQ4_0, kWhole, false), by_block(kQ4_1, kWhole, true), by_block(kQ5_0, kWhole, false),
     by_block(kQ5_1, kWhole, true), by_block(kQ8_0, kWhole, false), by_block(kQ2_K, kSuperHalved, true),
     by_block(kQ3_K, kSuperHalved, false), by_block(kQ4_K, kSuperWhole, true), by_block(kQ5_K, kSuperWhole, true),
     by_block(kQ6_K, kSuperHalved, false), by_block(kIQ4_XS, kSuperWhole, false), by_block(kIQ4_NL, kWhole, false),
     by_block(kTQ2_0, kSuperWhole, false), by_block(kMXFP4, kWhole, false), by_block(kNVFP4, kHalved, false),
-#endif
     by_block(kIQ2_XXS, kSuperWhole, false), by_block(kIQ2_XS, kSuperHalved, false),
     by_block(kIQ2_S, kSuperHalved, false), by_block(kIQ3_XXS, kSuperWhole, false),
     by_block(kIQ3_S, kSuperWhole, false), by_block(kIQ1_S, kSuperWhole, false), by_block(kIQ1_M, kSuperHalved, false),
@@ -62,22 +42,22 @@ static constexpr TileFormat formats[] = {
 };
 
 namespace {
-struct Places {
-    int8_t of[kTypes];  // of a type in `formats`, or -1
+struct ByType {
+    const TileFormat* of[kTypes] = {};  // the best one
+    ByType() {
+        for (const TileFormat& format : formats) {
+            const TileFormat* walk = block_walk(format.type);
+            if (!walk) walk = super_walk(format.type);
+            if (!walk) walk = codebook_walk(format.type);
+            of[format.type] = walk ? walk : &format;
+        }
+    }
 };
 }  // namespace
-static constexpr Places places = [] {
-    Places found{};
-    for (int8_t& place : found.of) place = -1;
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) found.of[formats[i].type] = (int8_t)i;
-    return found;
-}();
 
 const TileFormat* tile_format(int ggml_type) {
-    const int place = ggml_type >= 0 && ggml_type < kTypes ? places.of[ggml_type] : -1;
-    if (place < 0) return nullptr;
-    const TileFormat* better = formats[place].unpack ? nullptr : codebook_format(ggml_type);
-    return better ? better : formats + place;
+    static const ByType best;
+    return ggml_type >= 0 && ggml_type < kTypes ? best.of[ggml_type] : nullptr;
 }
 
 Rounding rounding(int ggml_type) {

@@ -122,4 +122,24 @@ struct FewTokens<Walk, std::integer_sequence<int, I...>> {
 };
 template <class Walk>
 static constexpr const DotStrip* few_tokens = FewTokens<Walk, std::make_integer_sequence<int, kDirectTokens>>::kTable;
+
+template <class Walk>
+static constexpr TileFormat direct(int type) {
+    constexpr TileShape kShape = !Walk::kSuperblocks ? (Walk::kHalves ? kHalved : kWhole)
+                                 : Walk::kHalves     ? kSuperHalvedSmall
+                                 : kSmall<Walk>      ? kSuperSmall
+                                                     : kSuperWhole;
+#if defined(__ARM_FEATURE_DOTPROD)
+    return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, nullptr};
+#else
+    return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, first_tokens<Walk>};
+#endif
+}
+
+template <int N>
+static const TileFormat* format_among(const TileFormat (&formats)[N], int ggml_type) {
+    for (const TileFormat& format : formats)
+        if (format.type == ggml_type) return &format;
+    return nullptr;
+}
 PK_END

@@ -10,7 +10,10 @@ from pathlib import Path
 
 NATIVE = Path(__file__).resolve().parents[2] / "kernels" / "native"
 FLAGS = ("-std=c++20", "-ffp-contract=off", "-fno-math-errno")
-PRODUCTS = ("quantise", "linear_quant", "dot_rows", "dot_codebook", "tile", "tile_codebook", "formats")
+PRODUCTS = (
+    *("quantise", "linear_quant", "dot_rows", "dot_codebook", "formats"),
+    *("tile", "tile_block", "tile_codebook", "tile_super"),
+)
 
 
 def run_compiler(compiler: str, *args: str) -> None:

@@ -45,5 +45,5 @@ def compile_for_here(compiler: str, flags: tuple[str, ...], source: Path, target
 def test_products_have_the_bits_of_avx2(tmp_path: Path) -> None:
     assert COMPILER
     (program,) = build_check(COMPILER, LEVELS, tmp_path, compile_for_here)
-    assert "vpdpbusd" in (tmp_path / "avxvnni.tile.s").read_text(encoding="utf-8")
+    assert "vpdpbusd" in (tmp_path / "avxvnni.tile_block.s").read_text(encoding="utf-8")
     run_check(str(program))
