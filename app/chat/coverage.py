@@ -26,14 +26,20 @@ class CoverageNote(QWidget):
         row.setSpacing(8)
         column.addLayout(row)
         if may_read and report.unread:
-            others = "other page" if report.unread == 1 else f"other {count(report.unread)} pages"
             tip = "Part by part, with notes that cite; it can be stopped and gone on with"
-            row.addWidget(button(f"Read the {others}", self.read_rest.emit, tip=tip))
+            row.addWidget(button(rest_words(report), self.read_rest.emit, tip=tip))
         if any(one.pages for one in report.read):
             pages = label("\n".join(read_words(one) for one in report.read), "muted")
             row.addWidget(_which_pages(pages))
             column.addWidget(pages)
         row.addStretch(1)
+
+
+def rest_words(report: TurnReport) -> str:
+    """`Read the other 34 pages`, or all of them where the answer rests on none."""
+    if any(one.pages for one in report.read):
+        return "Read the other page" if report.unread == 1 else f"Read the other {count(report.unread)} pages"
+    return "Read the page" if report.unread == 1 else f"Read all {count(report.unread)} pages"
 
 
 def read_words(read: PagesRead) -> str:

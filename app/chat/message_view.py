@@ -15,7 +15,7 @@ from app.chat.rich_text import BlockView, RichText
 from app.chat.sources import Sources
 from app.chat.stream import BlockStream, Change
 from app.chat.thought import ThoughtView
-from app.chat.words import doubt_words, report_line, saved_words, state_words
+from app.chat.words import NO_DOCUMENT, doubt_words, report_line, saved_words, state_words
 from app.core.borne_out import PAGES_SAY, REPEATS, not_borne_out
 from app.core.errors import UserError
 from app.core.events import TurnPhase
@@ -219,7 +219,9 @@ class AnswerView(QWidget):
         self._foot.addWidget(sources)
 
     def _show_findings(self, report: TurnReport, is_last: bool) -> None:
-        """What Pagekeep itself found: that the answer repeats another, what the pages say, what was not read."""
+        """What Pagekeep itself found: on what the answer rests, that it repeats another, what the pages say."""
+        if report.mode == "none" and not report.pages_in_context:
+            self._foot.addWidget(label(NO_DOCUMENT, "muted"))
         if report.repeats:
             self._foot.addWidget(label(REPEATS, "warn"))
         if quoted := report.pages_say:

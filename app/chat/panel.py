@@ -38,10 +38,12 @@ LONGEST_NAME = 32  # characters; a name has no places to break it at
 class ChatPanel(QWidget):
     """Signals:
     add_wanted, sample_wanted: the reader wants to add PDFs, or to try the sample document.
+    shown_wanted: the reader wants to ask about the document that is open beside the chat.
     way_chosen: how to go on in a full conversation (argument: as OverflowCard.chosen).
     """
 
     way_chosen = Signal(str)
+    shown_wanted = Signal()
     add_wanted = Signal()
     sample_wanted = Signal()
 
@@ -63,6 +65,8 @@ class ChatPanel(QWidget):
             self.empty.add_button("Add PDFs…", self.add_wanted.emit),
             self.empty.add_button("Try the sample document", self.sample_wanted.emit),
         )
+        self._about = button("", self.shown_wanted.emit, "primary")
+        self._about.hide()
         self._notices = QVBoxLayout()
         self._ways: OverflowCard | None = None
         self._ways_shown: object = None
@@ -87,6 +91,11 @@ class ChatPanel(QWidget):
         else:
             self.empty.title.setText("Ask about a PDF")
             self.empty.hint.setText("Drop PDFs anywhere on the window, or pick one from the library.")
+
+    def offer_document(self, name: str) -> None:
+        """One that is open beside the chat and not attached; "": there is none."""
+        self._about.setText(f"Ask about {shortened(name, LONGEST_NAME)}".replace("&", "&&"))
+        self._set_shown(self._about, bool(name))
 
     def show_empty(self, empty: bool) -> None:
         """The page that is not shown takes no room from the other."""
@@ -179,6 +188,7 @@ class ChatPanel(QWidget):
         for text in _SUGGESTIONS:
             made = button(text, lambda text=text: self._suggest(text))
             suggestions.addWidget(made, 0, Qt.AlignmentFlag.AlignHCenter)
+        self.empty.add_centred(self._about)
         self.empty.add_widget(self._suggestions)
         self.empty.setObjectName("page")
         self._empty_page.setWidget(self.empty)

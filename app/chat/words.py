@@ -27,6 +27,9 @@ VERIFIED_HELP = {
 }
 
 
+NO_DOCUMENT = "No document is attached: the model wrote this by itself, from no page."
+
+
 def report_line(report: TurnReport) -> str:
     """`18,204 tokens reused (disk), 42 computed, first token 310 ms, 45 tok/s`."""
     if report.mode == "catalogue":

@@ -36,6 +36,17 @@ class Reading:
             self._visits.pop(shown.id, None)
             self._visits[shown.id] = visit
 
+    def offer(self) -> None:
+        """Who looks at a document in an empty conversation most likely wants to ask about it."""
+        window = self._window
+        chosen, visit = window.controller.conversation, window.reader.current()
+        free = chosen is not None and not chosen.document_ids and visit is not None
+        window.chat.offer_document(window.library.rows.names().get(visit.document, "") if free and visit else "")
+
+    def attach_shown(self) -> None:
+        if (visit := self._window.reader.current()) is not None:
+            self._window.controller.changing.attach(visit.document)
+
     def follow(self) -> None:
         """The reader never stays empty, or at a document of another conversation, while this one has its own. What is
         opened from elsewhere later stays."""

@@ -34,6 +34,9 @@ def _connect_features(window: Window) -> None:
     library.changed.connect(controller.names_changed)
     library.changed.connect(window.reading.follow)
     controller.changed.connect(lambda _: window.reading.follow())
+    for changed in (library.changed, controller.changed, controller.opened, window.reader.shown):
+        changed.connect(lambda *_: window.reading.offer())
+    chat.shown_wanted.connect(window.reading.attach_shown)
     library.removed.connect(window.reader.close_document)
     library.collections.ask_wanted.connect(controller.changing.set_scope)
     library.activity.connect(status.show_import)

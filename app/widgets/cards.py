@@ -150,5 +150,10 @@ class EmptyState(QWidget):
     def add_widget(self, widget: QWidget) -> None:
         self._layout.insertWidget(self._layout.count() - 1, widget)
 
+    def add_centred(self, widget: QWidget) -> None:
+        """No wider than it needs."""
+        self.add_widget(widget)
+        self._layout.setAlignment(widget, Qt.AlignmentFlag.AlignHCenter)
+
     def _draw(self) -> None:
         self._picture.setPixmap(self._theme.pixmap(self._icon, "faint", 32))

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.chips import ChipFace
-from app.chat.coverage import CoverageNote
+from app.chat.coverage import CoverageNote, rest_words
 from app.chat.header import Header
 from app.chat.scope import ScopeChip, ScopeMenu
 from app.chat.words import phase_words, report_line
@@ -191,7 +191,9 @@ def test_an_answer_that_found_nothing_offers_to_read_the_rest(qtbot: QtBot) -> N
     note = CoverageNote(REPORT, may_read=True)
     qtbot.addWidget(note)
     (made,) = note.findChildren(QPushButton)
-    assert made.text() == "Read the other 7 pages"
+    assert made.text() == "Read all 7 pages"
+    read = (PagesRead(1, "a.pdf", (3,), "4"),)
+    assert rest_words(replace(REPORT, read=read)) == "Read the other 7 pages"
     with qtbot.waitSignal(note.read_rest):
         made.click()
     assert not note.findChildren(QToolButton), "no pages are known"

@@ -185,6 +185,14 @@ def test_words_that_only_touch_are_two_sources() -> None:
     assert [row.verified for row in distinct((one, within), {})] == ["exact"]
 
 
+def test_an_answer_without_documents_says_so(transcript: Transcript) -> None:
+    asked = message(1, "user", "What is written here?")
+    for mode, told in (("none", True), ("whole", False), ("catalogue", False)):
+        transcript.show_messages([asked, message(2, "assistant", "A deed.", report=replace(REPORT, mode=mode))])
+        shown = [text.text() for text in transcript.answers[-1].findChildren(QLabel)]
+        assert any("No document is attached" in text for text in shown) == told
+
+
 def test_an_answer_that_no_passage_bears_out_says_so(transcript: Transcript) -> None:
     report = replace(REPORT, pages_in_context=(PageUse(1, (0, 1), True),))
     invented = replace(CITED, ranges=(), page_labels=(), quote="", verified="not_found")

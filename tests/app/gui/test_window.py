@@ -174,6 +174,23 @@ def test_new_conversation_is_made_beside_one_with_documents(driver: Driver, make
     assert driver.documents() == ()
 
 
+def test_the_document_one_looks_at_is_offered_to_an_empty_conversation(
+    driver: Driver, make_pdf: Callable[..., Path]
+) -> None:
+    window = driver.window
+    offered = window.chat._about
+    driver.add(make_pdf("orchard.pdf", long_pages("orchard", 1)))
+    driver.until(driver.documents, "not attached")
+    (document,) = driver.documents()
+    driver.new_conversation()
+    window.open_document(document)
+    driver.until(offered.isVisible, "not offered")
+    assert "orchard.pdf" in offered.text()
+    offered.click()
+    driver.until(lambda: driver.documents() == (document,), "not attached")
+    driver.until(offered.isHidden, "still offered")
+
+
 def test_reader_follows_to_the_document_of_the_conversation(driver: Driver, make_pdf: Callable[..., Path]) -> None:
     reader = driver.window.reader
 
