@@ -91,7 +91,8 @@ class LibraryModel(QAbstractListModel):
         self._read: dict[int, ReadWhole] = {}
         self._only: frozenset[int] | None = None  # documents that are shown; None: all
         self._words: tuple[str, ...] = ()  # in the names of those that are shown
-        self._running: frozenset[int] = frozenset()  # documents that another process is taking in
+        self._running: frozenset[int] = frozenset()  # documents that a process is taking in
+        self._elsewhere: frozenset[int] = frozenset()  # those of them that surely are another's
         self._rows: list[Import | Document] = []  # an import of a document that is in the list has no row of its own
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
@@ -122,11 +123,16 @@ class LibraryModel(QAbstractListModel):
     def running(self) -> bool:
         return bool(self._running)
 
-    def show_running(self, documents: frozenset[int]) -> None:
-        """Those that a process takes in; imports of this one are shown by their progress."""
+    def show_running(self, documents: frozenset[int]) -> frozenset[int]:
+        """Those that a process takes in; imports of this one are shown by their progress. Returns those that another
+        process no longer takes in."""
+        ended = self._elsewhere - documents
+        ours = [one.progress and one.progress.document_id for one in self._imports.values()]
+        self._elsewhere = documents.difference(ours) if None not in ours else self._elsewhere & documents
         if documents != self._running:
             with self._rebuilding():
                 self._running = documents
+        return ended
 
     def put(self, document: Document) -> None:
         places = [place for place, known in enumerate(self._documents) if known.id == document.id]

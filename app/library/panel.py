@@ -82,9 +82,9 @@ class LibraryPanel(QWidget):
 
         def read() -> tuple[list[Document], frozenset[int], tuple[Collection, ...]]:
             library = workspace.library
-            documents = library.documents(include_trashed=True)
-            begun = [document for document in documents if document.state == "importing"]
+            begun = [document for document in library.documents() if document.state == "importing"]
             running = frozenset(int(one.id) for one in begun if library.is_being_read(one))
+            documents = library.documents(include_trashed=True)  # then: what ended meanwhile is not called stopped
             return documents, running, tuple(library.collections())
 
         self._services.tasks.read(read, self._compare, lambda _: None)
@@ -175,7 +175,10 @@ class LibraryPanel(QWidget):
         documents, running, collections = found
         if self._leaving:
             return  # read before what the reader removed was stored; that is a change too
-        self.rows.show_running(running)
+        ended = self.rows.show_running(running)
+        for document in documents:
+            if document.state == "importing" and int(document.id) in ended:
+                self.importing.resume(document)  # its process was killed, or stopped
         if self.rows.differs(documents):
             for gone in self.rows.names().keys() - {one.id for one in documents if one.state != "trashed"}:
                 self.removed.emit(gone)

@@ -16,7 +16,7 @@ from app.chat.chips import Chip, ChipFace
 from app.chat.controller import ChatController
 from app.chat.panel import ChatPanel
 from app.core.conversations import ConversationStore
-from app.core.events import Notice, TurnDone, TurnStarted
+from app.core.events import JobId, Notice, TurnDone, TurnStarted
 from app.library.model import LibraryModel
 from app.services import Services
 from app.widgets.cards import ErrorCard
@@ -24,6 +24,7 @@ from app.widgets.rows import FACE
 from engine.messages import ConversationId, Tokens, TurnId
 from rag import Library
 from rag.index.locks import exclusive
+from rag.types import IngestProgress
 from tests.app.gui.driver import Driver
 from tests.app.gui.pdf_files import long_pages
 
@@ -182,6 +183,20 @@ def test_the_open_window_notices_what_a_terminal_stores(qapp: QApplication, tmp_
         driver.quit()
 
 
+IMPORT_HANGS = """
+import sys, time
+from pathlib import Path
+from rag import Library
+
+def hang(progress):
+    if progress.phase == "text" and progress.document_id:
+        print("begun", flush=True)
+        time.sleep(60)
+
+Library(Path({folder!r})).add(Path({pdf!r}), on_progress=hang)
+"""
+
+
 def chips(driver: Driver) -> list[ChipFace]:
     return [chip.face for chip in driver.window.chat.header.findChildren(Chip) if chip.isVisible()]
 
@@ -216,6 +231,28 @@ def test_the_open_window_notices_what_a_terminal_does_to_the_library(
         driver.quit()
 
 
+def test_the_open_window_goes_on_with_what_another_process_was_killed_in(
+    qapp: QApplication, tmp_path: Path, make_pdf: Callable[..., Path]
+) -> None:
+    driver = Driver(qapp, tmp_path / "home")
+    try:
+        driver.show()
+        driver.desktop.workspace.update_settings(fetch_embedder=False)
+        window, folder = driver.window, driver.desktop.workspace.paths.library
+        code = IMPORT_HANGS.format(folder=str(folder), pdf=str(make_pdf("harbour.pdf", long_pages("harbour", 2))))
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "begun\n"
+                driver.until(lambda: window.library.rows.running, "the other import is not seen")
+            finally:
+                process.kill()
+        driver.until(lambda: [one.state for one in window.library.rows.documents()] == ["words"], "not gone on with")
+        assert driver.window.controller.conversation is None or not driver.documents()
+    finally:
+        driver.quit()
+
+
 def test_what_another_process_takes_in_is_not_called_stopped(services: Services, make_pdf: Callable[..., Path]) -> None:
     library = services.workspace.library
     begun = replace(library.add(make_pdf("orchard.pdf", long_pages("orchard", 1))), state="importing")
@@ -228,3 +265,21 @@ def test_what_another_process_takes_in_is_not_called_stopped(services: Services,
         rows.show_running(frozenset({begun.id}))
     assert "elsewhere" in rows.index(0).data(FACE).detail
     assert rows.running
+
+
+def test_what_the_window_itself_was_told_to_stop_stays_stopped(
+    services: Services, make_pdf: Callable[..., Path]
+) -> None:
+    begun = replace(
+        services.workspace.library.add(make_pdf("orchard.pdf", long_pages("orchard", 1))), state="importing"
+    )
+    rows = LibraryModel()
+    rows.show_documents([begun])
+    rows.begin_import(JobId("job"), begun.path)
+    assert not rows.show_running(frozenset({begun.id}))  # whose it is, is not known yet
+    rows.show_progress(JobId("job"), IngestProgress(begun.path, begun.id, "text", 1, 2))
+    assert not rows.show_running(frozenset({begun.id}))
+    rows.end_import(JobId("job"))
+    assert not rows.show_running(frozenset())
+    assert not rows.show_running(frozenset({begun.id}))
+    assert rows.show_running(frozenset()) == {begun.id}

@@ -265,6 +265,8 @@ def placed_alike(
     """The rectangles' outline is that of the visible characters, to 2 points."""
     boxes = [textpage.get_charbox(n) for n in range(first, first + count)]
     shown = [box for box in boxes if box[2] > box[0] and box[3] > box[1]]
+    if not shown:
+        return not marks
     left, _, _, top = page.get_bbox()
     there = (
         min(b[0] for b in shown) - left,
