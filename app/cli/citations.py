@@ -19,11 +19,14 @@ MEANINGS = {
 
 def citation_lines(text: str, citations: Sequence[StoredCitation]) -> Iterator[str]:
     """`→ [1] FILE, page 34: “quote”`, a line each, in the order of their numbers; a passage's further places stand
-    below its first, then what the marks mean."""
+    below its first, each told once, then what the marks mean."""
     numbers = printed_numbers(text, citations)
-    before = None
+    before, told = None, set()
     for citation in sorted(citations, key=lambda c: (numbers[c.marker], c.answer_start)):
         number = numbers[citation.marker]
+        if (one := (number, citation.verified, _place(citation))) in told:
+            continue
+        told.add(one)
         name = f"[{number}]" if number != before else f"{'and':>{len(str(number)) + 2}}"
         yield f"  {MARKS.get(citation.verified, '?')} {name} {_place(citation)}"
         before = number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-PAUSE = 4.2  # for each second of work: the answer keeps three quarters of its rate, the import a fifth of its own
+PAUSE = 3.6  # for each second of work: the answer keeps three quarters of its rate, the import a fifth of its own
 LONGEST_S = 8.0  # after a stretch that took much longer than its share
 LEAST_S = 0.01  # of work, before it is worth a pause
 POLL_S = 0.05

@@ -36,3 +36,13 @@ def test_further_places_of_a_passage_do_not_look_like_another_with_its_number() 
         "  → and a.pdf, page v: “Kept”",
         "    (✓ word for word, → matched by Pagekeep)",
     ]
+
+
+def test_the_same_words_are_told_once_below_a_number() -> None:
+    again = replace(CITED, answer_start=6, answer_count=5)
+    other = replace(again, verified="exact")
+    assert list(citation_lines("Kept. Long.", [CITED, again, other])) == [
+        "  → [1] a.pdf, page iv: “Kept”",
+        "  ✓ and a.pdf, page iv: “Kept”",
+        "    (✓ word for word, → matched by Pagekeep)",
+    ]
