@@ -16,7 +16,7 @@ from app.core.gate import ReadyModel
 from app.core.plans import Situation
 from app.core.prompt import Context, history
 from app.core.reasoning import split_answer
-from app.core.records import Conversation, Message
+from app.core.records import Conversation, Message, PhaseTimes, TokenReport, TurnReport
 from app.core.segments import HEADER_PLAIN
 from app.core.turn_parts import RunningTurn, TurnServices
 from engine.messages import (
@@ -42,15 +42,16 @@ class SummaryWork:
         self._with = services
 
     def fork(self, job: RunningTurn, model: ReadyModel, situation: Situation, question: str) -> WorkspaceEvent:
-        text = self._written(job, model, situation)
-        target = self._begun(model, situation, text)
+        text, doubtful = self._written(job, model, situation)
+        target = self._begun(model, situation, text, doubtful)
         job.spend_draft(self._with.store())
         self._with.emit(ConversationChanged(target))
         return TurnMoved(job.turn, job.conversation, target, question)
 
     # --- the summary ----------------------------------------------------------------------------------
-    def _written(self, job: RunningTurn, model: ReadyModel, situation: Situation) -> str:
-        """Raises Cancelled, or UserError when the model wrote nothing."""
+    def _written(self, job: RunningTurn, model: ReadyModel, situation: Situation) -> tuple[str, bool]:
+        """With whether it was written on state that was found damaged. Raises Cancelled, or UserError when the model
+        wrote nothing."""
         scratch = scratch_state("summary", job.conversation)
         job.check()
         mailbox = self._with.events.open(job.turn)
@@ -62,8 +63,8 @@ class SummaryWork:
             if job.stopped.is_set():
                 self._with.engine().send(Cancel(job.turn))
         try:
-            written = self._followed(job, mailbox, sampling.max_tokens).text
-            text = split_answer(written, model.reasons)[1].strip()
+            finished = self._followed(job, mailbox, sampling.max_tokens)
+            text = split_answer(finished.text, model.reasons)[1].strip()
         finally:
             self._with.engine().send(DropState(scratch, disk=True))
         job.check()
@@ -73,7 +74,7 @@ class SummaryWork:
                 "Its answer was empty.",
                 "Choose another way to go on, or a larger model.",
             )
-        return text
+        return text, finished.doubtful > 0
 
     def _followed(self, job: RunningTurn, mailbox: Mailbox, length: int) -> TurnFinished:
         written = 0
@@ -94,7 +95,7 @@ class SummaryWork:
         self._with.emit(phase)
 
     # --- the conversation that begins with it -----------------------------------------------------------
-    def _begun(self, model: ReadyModel, situation: Situation, text: str) -> Conversation:
+    def _begun(self, model: ReadyModel, situation: Situation, text: str, doubtful: bool) -> Conversation:
         old, store = situation.conversation, self._with.store()
         title = f"{old.title} (continued)"
         target = store.create(title, old.document_ids, old.mode, old.instructions)
@@ -103,7 +104,10 @@ class SummaryWork:
         store.append(target.id, "user", asked, plan.composed.tokens, placement=plan.composed.placement)
         store.dates.keep(plan.date, [document.id for document in plan.addition.documents], target.id)
         answer = Tokens.prompt([*model.chat.text_ids(text), model.end_of_turn])
-        store.append(target.id, "assistant", text, answer)
+        summary = store.append(target.id, "assistant", text, answer)
+        if doubtful:  # all of it: what its text is read from later is not what was drawn
+            report = TurnReport(TokenReport(), PhaseTimes(), "whole", model=model.name, doubtful=len(answer))
+            store.finish_answer(summary, (), report)
         store.set_computed(target.id, model.identity, 0)
         return store.get(target.id)
 

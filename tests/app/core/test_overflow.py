@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app.core.borne_out import doubt
 from app.core.errors import DoesNotFit, UserError
 from app.core.events import TurnDone, TurnError, TurnMoved, TurnPhase
 from app.core.explain import explain_lines
@@ -19,6 +20,7 @@ from app.core.planning import Planner
 from app.core.plans import Plan
 from app.core.prompt import history
 from app.core.records import Message
+from app.core.summaries import SummaryWork
 from app.core.turn_parts import RunningTurn
 from app.core.turn_work import TurnWork
 from engine.messages import ConversationId, EngineSettings, ModelLoaded
@@ -215,6 +217,19 @@ def test_a_fork_begins_with_a_summary_the_model_wrote(desk: Desk, c: Conversatio
     answer = desk.answer(moved.target.id, moved.question)
     assert answer.report.tokens.prompt < CONTEXT
     assert len(desk.workspace.conversations.messages(c)) % 2 == 0, "the old one is as it was"
+
+
+def test_a_summary_on_state_that_was_damaged_says_so(
+    desk: Desk, c: ConversationId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed = SummaryWork._followed
+    monkeypatch.setattr(SummaryWork, "_followed", lambda *given: replace(followed(*given), doubtful=1))
+    desk.workspace.ask(c, "And the sea?" + LONG, overflow="fork")
+    moved = desk.until(TurnMoved, TurnError)
+    assert isinstance(moved, TurnMoved), moved.error.why
+    _, summary = desk.workspace.conversations.messages(moved.target.id)
+    assert doubt(summary).startswith("This was written on saved state that was found damaged")
+    assert desk.answer(moved.target.id, moved.question).text
 
 
 @pytest.mark.parametrize("way", ["recompute", "fork"])
