@@ -216,7 +216,8 @@ class Survey:
         new = text[len(self.answer.text) :]
         citations = self._citations(text)
         self.answer = replace(self.answer, text=text, tokens=self._history(text, False), state="partial")
-        self.answer = self.services.store().finish_answer(self.answer, citations, None)
+        report = self._report("") if self.totals.doubtful else None  # what may end it now leaves the doubt there
+        self.answer = self.services.store().finish_answer(self.answer, citations, report)
         self.services.emit(TurnText(job.turn, job.conversation, self.answer.id, new))
 
     def _end(self, state: str) -> WorkspaceEvent:

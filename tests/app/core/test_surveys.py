@@ -18,6 +18,7 @@ from app.core.events import TurnDone, TurnError, TurnPhase, TurnStarted, TurnTex
 from app.core.lookups import Scope
 from app.core.survey_plan import SurveyPlan, survey_plan
 from app.core.survey_text import CHOSEN, NOT_TOGETHER, models_words
+from app.core.surveys import Survey
 from assets import sample_pdf
 from engine.messages import DropState
 from rag.types import DocumentId
@@ -262,6 +263,22 @@ def test_a_survey_of_which_a_part_is_in_doubt_says_so(desk: Desk) -> None:
     begin(desk)
     message = desk.end_of_turn().message
     assert message.report.doubtful == len(message.tokens) > 0
+
+
+def test_a_doubtful_survey_that_ends_in_an_error_still_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    take = Survey._take
+
+    def failing(survey: Survey, step: int, note: str) -> None:
+        if step == 1:
+            raise UserError("The model failed.", "It ran out of memory.", "Ask again.")
+        take(survey, step, note)
+
+    monkeypatch.setattr(Survey, "_take", failing)
+    desk.engine.doubtful = 1
+    conversation = begin(desk)
+    assert isinstance(desk.end_of_turn(), TurnError)
+    answer = desk.store.messages(conversation)[-1]
+    assert answer.report.doubtful == len(answer.tokens) > 0
 
 
 def test_a_survey_that_cannot_start_again_stays(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
