@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from concurrent import futures
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 log = logging.getLogger(__name__)
 
+LONGEST_READ_S = 10.0
 Then = Callable[[Any], object]
 Failed = Callable[[Exception], object]
 
@@ -49,6 +51,7 @@ class Tasks(QObject):
         self._reads = ThreadPoolExecutor(3, thread_name_prefix="read")
         self._lock = threading.Lock()
         self._closed = False
+        self._running: set[futures.Future[None]] = set()
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
     def read(self, work: Callable[[], Any], then: Then | None = None, failed: Failed | None = None) -> None:
@@ -58,15 +61,27 @@ class Tasks(QObject):
         self._submit(self._writes, work, then, failed)
 
     def close(self, wait: bool = True) -> None:
-        """Finishes queued writes (when `wait`), drops queued reads. No result is delivered afterwards."""
+        """Finishes queued writes and reads that run (when `wait`; reads for LONGEST_READ_S at most: what they read is
+        closed next), drops queued reads. No result is delivered afterwards."""
         with self._lock:
             self._closed = True
         self._reads.shutdown(wait=False, cancel_futures=True)
         self._writes.shutdown(wait=wait)
+        if wait:
+            with self._lock:
+                running = list(self._running)
+            futures.wait(running, LONGEST_READ_S)
 
     def _submit(self, pool: Executor, work: Callable[[], Any], then: Then | None, failed: Failed | None) -> None:
         if not self._closed:
-            pool.submit(self._run, work, then, failed)
+            task = pool.submit(self._run, work, then, failed)
+            with self._lock:
+                self._running.add(task)
+            task.add_done_callback(self._end)
+
+    def _end(self, task: futures.Future[None]) -> None:
+        with self._lock:
+            self._running.discard(task)
 
     def _run(self, work: Callable[[], Any], then: Then | None, failed: Failed | None) -> None:
         try:

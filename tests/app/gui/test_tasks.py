@@ -73,3 +73,20 @@ def test_result_for_a_deleted_widget_is_dropped(tasks: Tasks, qtbot: QtBot) -> N
     gate.set()
     qtbot.waitUntil(lambda: bool(done))
     assert taken == []
+
+
+def test_closing_waits_for_a_read_that_runs(qtbot: QtBot) -> None:
+    """What it reads is closed next: a database closed under a running query ends the process."""
+    tasks, begun, go_on, done = Tasks(), threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        go_on.wait(60)
+        time.sleep(0.05)
+        done.set()
+
+    tasks.read(work)
+    assert begun.wait(60)
+    threading.Timer(0.05, go_on.set).start()
+    tasks.close()
+    assert done.is_set()
