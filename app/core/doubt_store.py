@@ -8,14 +8,14 @@ from dataclasses import replace
 import sqlite_utils
 
 from app.core.database import MigratedDatabase
-from app.core.records import Message, MessageId
+from app.core.records import Message, MessageId, PhaseTimes, TokenReport, TurnReport
 from app.core.rows import message_from_row
 
 # A copy in a fork has the moment and the ids of what it was made of.
 _COPIES = """
 SELECT copy.* FROM messages copy JOIN messages original
 ON copy.created = original.created AND copy.role = original.role AND copy.ids = original.ids
-WHERE original.id = ? AND copy.report IS NOT NULL ORDER BY copy.id
+WHERE original.id = ? AND (copy.report IS NOT NULL OR copy.state = 'complete') ORDER BY copy.id
 """
 
 
@@ -26,7 +26,7 @@ class DoubtStore:
         self._database = database
 
     def note(self, answer: MessageId) -> tuple[Message, ...]:
-        """All of it may be wrong, and of its copies in forks; set aside or not. Those that have a report, as they are
+        """All of it may be wrong, and of its copies in forks; set aside or not. Those that are at rest, as they are
         stored now; their conversations keep their places in the list."""
         with self._database.transaction() as db:
             rows = list(db.query(_COPIES, [answer]))
@@ -34,7 +34,7 @@ class DoubtStore:
 
 
 def _noted(db: sqlite_utils.Database, answer: Message) -> Message:
-    assert answer.report is not None
-    report = replace(answer.report, doubtful=len(answer.tokens))
+    known = answer.report or TurnReport(TokenReport(), PhaseTimes(), "whole")  # a fork's summary has none
+    report = replace(known, doubtful=len(answer.tokens))
     db.table("messages").update(answer.id, {"report": json.dumps(report.to_json())})
     return replace(answer, report=report)

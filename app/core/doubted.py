@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 
 from app.core.conversations import ConversationStore
-from app.core.events import AnswerChanged, TurnDone, TurnError, TurnStarted, TurnWithdrawn, WorkspaceEvent
+from app.core.events import AnswerChanged, TurnDone, TurnError, TurnMoved, TurnStarted, TurnWithdrawn, WorkspaceEvent
 from app.core.records import MessageId
 from engine.messages import AnswerDoubted, TurnId
 
@@ -23,6 +23,7 @@ class Doubted:
         self._answers: OrderedDict[TurnId, MessageId] = OrderedDict()
         self._running: set[MessageId] = set()
         self._waiting: set[MessageId] = set()  # for the end of their turn: they have no report before
+        self._unknown: deque[TurnId] = deque(maxlen=_REMEMBERED)  # whose answer is told later, or never
         self._queue: deque[MessageId] = deque()
         self._working = False
         self._lock = threading.Lock()
@@ -32,6 +33,9 @@ class Doubted:
         if isinstance(event, TurnStarted):
             with self._lock:
                 self._begun(event.turn, event.assistant_message.id)
+        elif isinstance(event, TurnMoved):
+            with self._lock:
+                self._moved(event.turn, event.summary)
         elif isinstance(event, TurnDone | TurnError | TurnWithdrawn):
             with self._lock:
                 self._ended(event.turn)
@@ -45,6 +49,13 @@ class Doubted:
         while len(self._answers) > _REMEMBERED:
             self._answers.popitem(last=False)
 
+    def _moved(self, turn: TurnId, summary: MessageId) -> None:
+        """What the turn wrote is stored now; its state may have been found damaged meanwhile."""
+        self._begun(turn, summary)
+        self._ended(turn)
+        if turn in self._unknown:
+            self._doubted(turn)
+
     def _ended(self, turn: TurnId) -> None:
         answer = self._answers.get(turn)
         if answer is not None:
@@ -57,8 +68,8 @@ class Doubted:
         whole = TurnId(turn.partition("-")[0])  # parts of a survey are named by it and their number
         answer = self._answers.get(turn, self._answers.get(whole))
         if answer is None:
-            return
-        if answer in self._running:
+            self._unknown.append(turn)
+        elif answer in self._running:
             self._waiting.add(answer)
         else:
             self._enqueue(answer)

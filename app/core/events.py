@@ -45,12 +45,14 @@ class TurnWithdrawn:
 
 @dataclass(frozen=True)
 class TurnMoved:
-    """A full conversation goes on in `target`, which begins with a summary: `question` is to be asked there."""
+    """A full conversation goes on in `target`, which begins with a summary, the message `summary`: `question` is to be
+    asked there."""
 
     turn: TurnId
     conversation: ConversationId
     target: Conversation
     question: str
+    summary: MessageId
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from app.core.gate import ReadyModel
 from app.core.plans import Situation
 from app.core.prompt import Context, history
 from app.core.reasoning import split_answer
-from app.core.records import Conversation, Message, PhaseTimes, TokenReport, TurnReport
+from app.core.records import Message, PhaseTimes, TokenReport, TurnReport
 from app.core.segments import HEADER_PLAIN
 from app.core.turn_parts import RunningTurn, TurnServices
 from engine.messages import (
@@ -43,10 +43,11 @@ class SummaryWork:
 
     def fork(self, job: RunningTurn, model: ReadyModel, situation: Situation, question: str) -> WorkspaceEvent:
         text, doubtful = self._written(job, model, situation)
-        target = self._begun(model, situation, text, doubtful)
+        summary = self._begun(model, situation, text, doubtful)
+        target = self._with.store().get(summary.conversation)
         job.spend_draft(self._with.store())
         self._with.emit(ConversationChanged(target))
-        return TurnMoved(job.turn, job.conversation, target, question)
+        return TurnMoved(job.turn, job.conversation, target, question, summary.id)
 
     # --- the summary ----------------------------------------------------------------------------------
     def _written(self, job: RunningTurn, model: ReadyModel, situation: Situation) -> tuple[str, bool]:
@@ -95,7 +96,8 @@ class SummaryWork:
         self._with.emit(phase)
 
     # --- the conversation that begins with it -----------------------------------------------------------
-    def _begun(self, model: ReadyModel, situation: Situation, text: str, doubtful: bool) -> Conversation:
+    def _begun(self, model: ReadyModel, situation: Situation, text: str, doubtful: bool) -> Message:
+        """The summary."""
         old, store = situation.conversation, self._with.store()
         title = f"{old.title} (continued)"
         target = store.create(title, old.document_ids, old.mode, old.instructions)
@@ -109,7 +111,7 @@ class SummaryWork:
             report = TurnReport(TokenReport(), PhaseTimes(), "whole", model=model.name, doubtful=len(answer))
             store.finish_answer(summary, (), report)
         store.set_computed(target.id, model.identity, 0)
-        return store.get(target.id)
+        return summary
 
 
 def _prompt(model: ReadyModel, situation: Situation) -> Tokens:

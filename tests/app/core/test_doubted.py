@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from app.core.borne_out import doubt
 from app.core.conversations import ConversationStore
 from app.core.doubted import Doubted
-from app.core.events import AnswerChanged, TurnDone, TurnStarted
+from app.core.events import AnswerChanged, TurnDone, TurnMoved, TurnStarted
 from app.core.records import Message, PhaseTimes, TokenReport, TurnReport
 from engine.messages import AnswerDoubted, ConversationId, Tokens, TurnId
 
@@ -101,3 +102,16 @@ def test_turns_that_wrote_no_message_here_are_passed_over(watched: Watched) -> N
     watched.doubt("t1")
     assert watched.told.get(timeout=WAIT_S).message.id == watched.answers[1].id
     assert watched.told.empty()
+
+
+@pytest.mark.parametrize("early", [True, False])  # before it was stored, after
+def test_the_summary_that_a_fork_begins_with_is_marked(watched: Watched, early: bool) -> None:
+    fork = watched.store.create("Talk (continued)")
+    watched.store.append(fork.id, "user", "What was said?", Tokens.prompt(range(3)))
+    summary = watched.store.append(fork.id, "assistant", "A lot.", Tokens.prompt(range(5)))
+    moved = TurnMoved(TurnId("moved"), watched.conversation, fork, "And now?", summary.id)
+    for act in (watched.doubt, lambda _: watched.doubted.hear(moved))[:: 1 if early else -1]:
+        act("moved")
+    changed = watched.told.get(timeout=WAIT_S)
+    assert (changed.conversation, changed.message.id) == (fork.id, summary.id)
+    assert doubt(watched.store.message(summary.id)).startswith("This was written on saved state")
