@@ -104,7 +104,7 @@ class Running:
             last_saved=numbers.last_saved,
             rebuild_seconds=self.rates.prefill_ms(numbers.tokens) / 1e3,
             tier=numbers.tier,
-            missing=computed_ranges(query, reused, missing),
+            missing=computed_ranges(query, [(reused, len(query.tokens))], missing),
             difference=numbers.difference,
             tokens_foreign=numbers.tokens_foreign,
             pages=numbers.pages,

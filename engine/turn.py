@@ -142,16 +142,19 @@ class Turn:
         reused = self.reused_in_all.total
         if reused == len(self.prompt):
             return (ComputedRange(1, "first token"),) if self.fed else ()
-        ranges = computed_ranges(self.request, reused, self.missing)
+        ranges = computed_ranges(self.request, self._between(), self.missing)
         return ranges if self.generated else tuple(_first(ranges, self.fed))
 
     def gaps(self) -> tuple[Span, ...]:
         """Where the prompt went through the model: before, between and behind what is reused."""
+        gaps = self._between()
+        return tuple(gaps if self.generated else _first_of(gaps, self.fed))
+
+    def _between(self) -> list[Span]:
         there = sorted(span for span in (*self.found, *self.taken) if span.start < span.stop)
         starts = (0, *(span.stop for span in there))
         stops = (*(span.start for span in there), len(self.prompt))
-        gaps = [Span(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
-        return tuple(gaps if self.generated else _first_of(gaps, self.fed))
+        return [Span(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
 
     def difference(self) -> FirstDifference | None:
         """Where the prompt leaves what this conversation had computed, if reuse ended for that and not before it."""
@@ -165,7 +168,7 @@ class Turn:
             return None
         if self.reused.total >= self.request.history_tokens and self.missing.reason not in ("edited", "not in cache"):
             return self.missing.reason
-        reasons = (part.reason for part in computed_ranges(self.request, self.reused.total, self.missing))
+        reasons = (part.reason for part in computed_ranges(self.request, self._between(), self.missing))
         return next((reason for reason in reasons if reason != "last sampled"), "last sampled")
 
     def progress(self, tokens_per_second: float, kept: int | None = None) -> PrefillProgress:

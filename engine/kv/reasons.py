@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engine.kv.cache import KvCache
 from engine.kv.disk import Gone, Head
 from engine.kv.keys import arrays, cut_bytes, key_of, page_key
+from engine.kv.notices import Stretch
 from engine.kv.shift import salt_key, salts_of
 from engine.messages import ComputedRange, QueryState, Role, Submit
 
@@ -55,23 +57,28 @@ def _had_before(asked: Asked) -> int | None:
     return None if last.how == "ended" or (last.how == "stopped" and answer) else last.began
 
 
-def computed_ranges(asked: Asked, reused: int, missing: Missing) -> tuple[ComputedRange, ...]:
-    """Splits what has to be computed into ranges with a reason each.
+def computed_ranges(asked: Asked, gaps: Iterable[Stretch], missing: Missing) -> tuple[ComputedRange, ...]:
+    """Splits what has to be computed, the ascending `gaps` between what is there, into ranges with a reason each.
 
     Below `history_tokens` the conversation had its KV once, so `missing` says what became of it. The first
     token above is the last one sampled in the turn before: it was never fed to the model. The rest is new.
     """
-    total, history = len(asked.tokens), asked.history_tokens
-    had = max(reused, min(history, total))
-    kept = had if missing.saved is None else max(reused, min(missing.saved, had))
-    unsaved = ComputedRange(had - kept, missing.unsaved, missing.unsaved_at)
-    ranges = [ComputedRange(kept - reused, missing.reason, missing.at), unsaved]
-    above = max(reused, history)
-    if 0 < above == history < total and asked.tokens.roles[above] == Role.GENERATED:
-        ranges.append(ComputedRange(1, "last sampled"))
-        above += 1
-    ranges.append(ComputedRange(total - above, "new"))
+    total, history, gaps = len(asked.tokens), asked.history_tokens, list(gaps)
+    had = min(history, total)
+    kept = had if missing.saved is None else min(missing.saved, had)
+    sampled = 0 < history < total and asked.tokens.roles[history] == Role.GENERATED
+    ranges = (
+        ComputedRange(_within(gaps, 0, kept), missing.reason, missing.at),
+        ComputedRange(_within(gaps, kept, had), missing.unsaved, missing.unsaved_at),
+        ComputedRange(_within(gaps, had, had + sampled), "last sampled"),
+        ComputedRange(_within(gaps, had + sampled, total), "new"),
+    )
     return tuple(entry for entry in ranges if entry.tokens > 0)
+
+
+def _within(gaps: Iterable[Stretch], start: int, stop: int) -> int:
+    """Tokens of the gaps that lie there."""
+    return sum(max(0, min(stop, end) - max(start, first)) for first, end in gaps)
 
 
 def _on_the_way(cache: KvCache, asked: Asked, head: Head) -> bool:

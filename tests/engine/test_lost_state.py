@@ -53,7 +53,10 @@ def test_a_damaged_page_is_found_before_the_first_token_leaves(model: Path, tmp_
         answered = driver.run("2", "c", tokens, LONG, history=len(tokens) - 6)
         size = driver.loaded.page_tokens  # type: ignore[union-attr]
         assert answered.generated == twin.generated
-        assert (answered.reused.disk, answered.computed[0].reason) == (len(tokens) - size, "damaged")
+        assert answered.reused.disk == len(tokens) - size
+        assert answered.computed == (ComputedRange(size, "damaged", answered.computed[0].at),), (
+            "all of it, by its place"
+        )
         told = [event.reused.disk for event in driver.events if isinstance(event, TurnRestored)]
         assert told[-2:] == [3 * size, len(tokens) - size]
         assert driver.wait(lambda event: isinstance(event, EngineNotice))
