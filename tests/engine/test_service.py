@@ -155,14 +155,14 @@ def test_several_conversations_answer_as_they_would_alone(driver: Driver) -> Non
 
 def test_cancel_keeps_what_was_said_and_the_others_go_on(driver: Driver) -> None:
     driver.at(lambda e: driver.deltas("1") >= 5, lambda: driver.client.send(Cancel(TurnId("1"))))
-    driver.submit("1", "a", prompt(100), LONG)
+    driver.submit("1", "a", prompt(100, 3), LONG)
     driver.submit("2", "b", prompt(120, 2), LONG)
     done = driver.result("1")
     assert done.reason == "cancelled"
     assert len(done.generated) >= 5
     before = driver.deltas("2")
     driver.wait_tokens("2", before + 5)
-    history = prompt(100) + done.generated
+    history = prompt(100, 3) + done.generated
     assert driver.run("3", "a", history + prompt(4, 9), history=len(history) - 1).reused.memory == len(history) - 1
     driver.client.send(Cancel(TurnId("2")))
     driver.result("2")
