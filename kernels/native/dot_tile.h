@@ -19,25 +19,10 @@ constexpr int kSideBySide = 1;
 #endif
 
 // Adds to the int32 sums of N tokens and BLOCKS blocks the products with COUNT vectors of the tile for each, 64 bytes
-// apart, with bytes up to MOST.
-template <ByteKind KIND, int MOST, int COUNT, int N, int BLOCKS>
+// apart.
+template <ByteKind KIND, int COUNT, int N, int BLOCKS>
 PK_INLINE void dot_vectors(vi (&dots)[BLOCKS][N], const uint8_t* q, const int8_t* a, int step) {
-#if defined(PK_PAIRS)
-    constexpr int kRun = kPairsAtOnce<MOST> < COUNT ? kPairsAtOnce<MOST> : COUNT;
-    static_assert(BLOCKS == 1);
-    each<COUNT / kRun>(PK_EACH(run) {
-        vi pairs[N];
-        each<kRun>(PK_EACH(i) {
-            constexpr int j = kRun * run + i;
-            const vi w = iload(q + 64 * j);
-            each<N>(PK_EACH(t) {
-                const vi both = ipairs<KIND>(w, broadcast4(a + j * step + 4 * t));
-                pairs[t] = i == 0 ? both : iadd16(pairs[t], both);
-            });
-        });
-        each<N>(PK_EACH(t) { dots[0][t] = iadd(dots[0][t], isum_pairs(pairs[t])); });
-    });
-#elif defined(__ARM_FEATURE_DOTPROD)
+#if defined(__ARM_FEATURE_DOTPROD)
     each<COUNT>(PK_EACH(j) {
         const vi w = iload(q + 64 * j);
         const int8_t* tokens = a + j * step;
@@ -63,9 +48,6 @@ PK_INLINE void dot_vectors(vi (&dots)[BLOCKS][N], const uint8_t* q, const int8_t
 #endif
 }
 
-template <ByteKind KIND>
-constexpr int kMostOf = KIND == kUnsignedMinus8 ? 15 : KIND == kUnsignedMin ? 31 : 128;
-
 // BLOCKS blocks from b on, their activations at `data` and `meta`.
 template <ByteKind KIND, int G, int N, int BLOCKS>
 PK_INLINE void add_blocks(vf (&sums)[N], const Tile& tile, int b, int row, const int8_t* data, const float* meta) {
@@ -73,7 +55,7 @@ PK_INLINE void add_blocks(vf (&sums)[N], const Tile& tile, int b, int row, const
     each<BLOCKS>(PK_EACH(k) {
         each<N>(PK_EACH(i) { dots[k][i] = zero_point<KIND>(meta + kBlockWords * G * k, G, i); });
     });
-    dot_vectors<KIND, kMostOf<KIND>, 8>(dots, tile.q + (size_t)512 * b + 4 * row, data, 4 * G);
+    dot_vectors<KIND, 8>(dots, tile.q + (size_t)512 * b + 4 * row, data, 4 * G);
     each<BLOCKS>(PK_EACH(k) {
         const float* words = meta + kBlockWords * G * k;
         const vf d = vload(tile.d + 16 * (b + k) + row);
@@ -120,7 +102,7 @@ PK_INLINE void halves_pass(const Tile& tile, int blocks, const QuantGroup& group
                     dots[k][i] = zero_of_half<(KIND == kUnsignedMinus128 ? 128 : 0)>(halves + G * (from + k) + i);
                 });
             });
-            dot_vectors<KIND, kMostOf<KIND>, 4>(dots, tile.q + (size_t)512 * b + 256 * from + 4 * row, data + 16 * G * from,
+            dot_vectors<KIND, 4>(dots, tile.q + (size_t)512 * b + 256 * from + 4 * row, data + 16 * G * from,
                                                 4 * G);
             each<kSideBySide>(PK_EACH(k) {
                 const vf d = vload(tile.d + 32 * b + 16 * (from + k) + row);
@@ -147,7 +129,7 @@ PK_INLINE void add_super(vi (&whole)[N], const uint8_t* q, const int8_t* data, c
         each<kSideBySide>(PK_EACH(k) {
             each<N>(PK_EACH(i) { dots[k][i] = zero_of_super<KIND, kHalves>(meta + i, G, j + k); });
         });
-        dot_vectors<KIND, kMostOf<KIND>, kVectors>(dots, q + 64 * kVectors * j, data + 4 * kVectors * G * j, 4 * G);
+        dot_vectors<KIND, kVectors>(dots, q + 64 * kVectors * j, data + 4 * kVectors * G * j, 4 * G);
         each<kSideBySide>(PK_EACH(k) {
             vi scale = iload(factors + 16 * (j + k));
             if constexpr (SMALL) each<N>(PK_EACH(i) { whole[i] = iadd_pairs(whole[i], dots[k][i], scale); });

@@ -169,9 +169,8 @@ PK_INLINE vi load_bytes(const Strip& s, size_t at) {
 }
 #endif
 
-#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
-#define PK_PAIRS
-// Products with neighbouring bytes added in 16 bits: vectors of bytes up to MOST of which the sum still fits.
+#if defined(PK_PAIRS)
+// Vectors of bytes up to MOST of which the sum of products still fits in 16 bits.
 template <int MOST>
 constexpr int kPairsAtOnce = MOST <= 16 ? 8 : MOST <= 32 ? 4 : MOST <= 64 ? 2 : 1;
 template <ByteKind KIND>
@@ -179,6 +178,8 @@ PK_INLINE vi ipairs(vi w, vi a) {
     return KIND == kSigned ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)) : _mm256_maddubs_epi16(w, a);
 }
 PK_INLINE vi iadd16(vi a, vi b) { return _mm256_add_epi16(a, b); }
+// Here and not later: GCC 12 moves all additions behind all products, which then go through memory.
+PK_INLINE void now(vi& value) { asm("" : "+x"(value)); }
 PK_INLINE vi isum_pairs(vi pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
 #else
 // sum + products of four bytes of w and of a, per dword; AVX-512 multiplies unsigned bytes of w.

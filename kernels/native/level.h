@@ -6,8 +6,8 @@
 #define PK_END } }
 
 PK_BEGIN
-static inline int imin(int a, int b) { return a < b ? a : b; }
-static inline int imax(int a, int b) { return a > b ? a : b; }
+static constexpr int imin(int a, int b) { return a < b ? a : b; }
+static constexpr int imax(int a, int b) { return a > b ? a : b; }
 // Bytes of a row or token side by side in a tile or QuantGroup: what one instruction adds up.
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 constexpr int kTokenRun = 8;

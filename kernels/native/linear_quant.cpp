@@ -7,12 +7,10 @@
 // out = fma(total, activation scale, out). Neither sum overflows: 256 * 127 * 128 (a byte) * 128 (a scale) is 5.3e8, partial
 // sums before a byte's zero point is taken off (bytes to 255) included; 256 * 127 * 63 (a minimum) is 2.0e6.
 #include "dot_rows.h"
-#if defined(__ARM_FEATURE_MATMUL_INT8)
-#include "dot_matrix.h"
-#elif defined(__AVX512VNNI__) || defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
-#include "dot_tile.h"
+#if defined(PK_PAIRS)
+#include "dot_pairs.h"
 #else
-#include "dot_plain.h"
+#include "dot_table.h"
 #endif
 
 PK_BEGIN
@@ -20,33 +18,6 @@ constexpr int kTokensAtOnce = 64;
 
 // So many strips that their tiles leave room in L2.
 static int strips_at_once(int cols) { return imax(1, imin(kStripsAtOnce, 16384 / cols)); }
-
-typedef void (*DotGroup)(const Tile&, int, const QuantGroup&, NextLines&, Results);
-
-template <TileShape SHAPE, ByteKind KIND>
-static DotGroup dot_for_tokens(int tokens) {
-    static const DotGroup table[] = {dot_group<1, SHAPE, KIND>, dot_group<2, SHAPE, KIND>, dot_group<3, SHAPE, KIND>,
-                                     dot_group<4, SHAPE, KIND>, dot_group<5, SHAPE, KIND>, dot_group<6, SHAPE, KIND>,
-                                     dot_group<7, SHAPE, KIND>, dot_group<8, SHAPE, KIND>};
-    return table[tokens - 1];
-}
-
-static DotGroup dot_for(const TileFormat& format, int tokens) {
-    const bool minima = format.kind == kUnsignedMin;
-    switch (format.shape) {
-        case kHalved: return dot_for_tokens<kHalved, kInt8>(tokens);
-        case kSuperWhole:
-            return minima ? dot_for_tokens<kSuperWhole, kUnsignedMin>(tokens) : dot_for_tokens<kSuperWhole, kInt8>(tokens);
-        case kSuperSmall: return dot_for_tokens<kSuperSmall, kUnsignedMin>(tokens);
-        case kSuperHalved:
-            return minima ? dot_for_tokens<kSuperHalved, kUnsignedMin>(tokens) : dot_for_tokens<kSuperHalved, kInt8>(tokens);
-        case kSuperHalvedSmall:
-            return minima ? dot_for_tokens<kSuperHalvedSmall, kUnsignedMin>(tokens) : dot_for_tokens<kSuperHalvedSmall, kInt8>(tokens);
-        default: break;
-    }
-    if (minima) return dot_for_tokens<kWhole, kUnsignedMin>(tokens);
-    return format.kind == kUnsignedMinus8 ? dot_for_tokens<kWhole, kUnsignedMinus8>(tokens) : dot_for_tokens<kWhole, kInt8>(tokens);
-}
 
 // One row at a time is rounded as W rows are: sum + bias, scaled, weighted, then added to what is there.
 static void finish_token(const LinearArgs& args, int token, int strip, int rows, const float* sums) {
@@ -148,14 +119,17 @@ static void few_tokens_strip(const StripRange& range, int strip) {
     finish_tokens(range.args, 0, group.tokens, strip, range.rows_of(strip), results);
 }
 
-// The output rows lie apart: their lines are asked for before the product that goes there.
-static void dot_tokens(const StripRange& range, const Tile& tile, int strip, int token, int last, NextLines& next) {
+// Tiles `tiles` of the strips from `strip` on. The output rows lie apart: their lines are asked for before the product that
+// goes there.
+static void dot_tokens(const StripRange& range, const Tile* tiles, int strip, int count, int token, int last, NextLines& next) {
     for (; token < last; token += kGroupTokens) {
         const QuantGroup group = group_at(range.args, token);
-        for (int i = 0; i < group.tokens; i++) __builtin_prefetch(range.args.out_at(token + i, strip), 1);
-        alignas(64) Results results;
-        dot_for(range.format, group.tokens)(tile, range.cols() / kBlock, group, next, results);
-        finish_tokens(range.args, token, group.tokens, strip, range.rows_of(strip), results);
+        for (int i = 0; i < count; i++)
+            for (int t = 0; t < group.tokens; t++) __builtin_prefetch(range.args.out_at(token + t, strip + i), 1);
+        alignas(64) Results results[kTilesAtOnce];
+        dot_tiles(range.format, tiles, count, range.cols() / kBlock, group, next, results);
+        for (int i = 0; i < count; i++)
+            finish_tokens(range.args, token, group.tokens, strip + i, range.rows_of(strip + i), results[i]);
     }
 }
 
@@ -175,11 +149,15 @@ static int make_tile(const StripRange& range, int strip, int i) {
 // Tiles of some strips stay in L2, and so do the activations of some tokens that meet them all.
 static void tiled_strips(const StripRange& range, int first, int count) {
     int done = 0;
-    for (int i = 0; i < count; i++) done = make_tile(range, first + i, i);
+    Tile tiles[kStripsAtOnce];
+    for (int i = 0; i < count; i++) {
+        done = make_tile(range, first + i, i);
+        tiles[i] = range.tile(i);
+    }
     NextLines next = range.next(first + count, count, count * ((range.args.rows - done + kGroupTokens - 1) / kGroupTokens));
     for (int token = done; token < range.args.rows; token += kTokensAtOnce)
-        for (int i = 0; i < count; i++)
-            dot_tokens(range, range.tile(i), first + i, token, imin(token + kTokensAtOnce, range.args.rows), next);
+        for (int i = 0; i < count; i += kTilesAtOnce)
+            dot_tokens(range, tiles + i, first + i, imin(kTilesAtOnce, count - i), token, imin(token + kTokensAtOnce, range.args.rows), next);
 }
 
 static DotStrip few_tokens(const TileFormat& format, int tokens) {

@@ -16,6 +16,8 @@ static inline __attribute__((always_inline)) void each(const F& f) {
         (f(std::integral_constant<int, I>{}), ...);
     }(std::make_integer_sequence<int, N>{});
 }
+template <int N>
+using Count = std::integral_constant<int, N>;
 #define PK_EACH(name) [&](auto name) __attribute__((always_inline))
 
 #if defined(__AVX512F__)

@@ -61,6 +61,7 @@ PK_INLINE vi idots(vi start, const vi* w, const int8_t* a, int step) {
         each<kRun - 1>(PK_EACH(i) {
             constexpr int j = kRun * run + i + 1;
             pairs = iadd16(pairs, ipairs<KIND>(w[j], broadcast4(a + j * step)));
+            now(pairs);
         });
         start = iadd(start, isum_pairs(pairs));
     });

@@ -79,11 +79,19 @@ static void put_scales(const BlockFormat& format, const float* d, const float* m
     }
 }
 
+static int32_t factor_of(int32_t scale) {
+#if defined(PK_PAIRS)
+    return (int32_t)((uint32_t)(uint16_t)scale | (uint32_t)scale << 16);
+#else
+    return scale;
+#endif
+}
+
 static void put_factors(const BlockFormat& format, const SuperScales& from, int at, int row, const Tile& tile) {
     const int scales = format.halves ? 16 : 8, rows = format.minima ? scales * 3 / 2 : scales;
     int32_t* factors = tile.factors + (size_t)at * rows * kStripRows + row;
     tile.d[(size_t)at * kStripRows + row] = from.d;
-    for (int i = 0; i < scales; i++) factors[kStripRows * i] = from.scales[i];
+    for (int i = 0; i < scales; i++) factors[kStripRows * i] = factor_of(from.scales[i]);
     if (!format.minima) return;
     tile.m[(size_t)at * kStripRows + row] = from.m;
     for (int i = 0; i < scales / 2; i++) {

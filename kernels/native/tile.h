@@ -22,8 +22,24 @@ struct Strip {
     const uint8_t* later = nullptr;
 };
 
-// How the bytes of a tile read: value = d * (byte - zero) + m. AVX-512 multiplies unsigned bytes only.
-enum ByteKind { kUnsigned, kUnsignedMinus8, kUnsignedMin, kSigned, kUnsignedMinus128 };
+// How the bytes of a tile read: value = d * (byte - zero) + m. AVX-512 multiplies unsigned bytes only. Those behind
+// kUnsignedMinus128 are of levels with PK_PAIRS, Min15 of bytes up to 15.
+enum ByteKind {
+    kUnsigned, kUnsignedMinus8, kUnsignedMin, kSigned, kUnsignedMinus128,
+    kUnsignedMinus16, kUnsignedMinus32, kUnsignedMinus64, kUnsignedMin15
+};
+template <ByteKind KIND>
+constexpr int kZeroOf = KIND == kUnsignedMinus8    ? 8
+                        : KIND == kUnsignedMinus16 ? 16
+                        : KIND == kUnsignedMinus32 ? 32
+                        : KIND == kUnsignedMinus64 ? 64
+                                                   : 0;
+constexpr bool has_minima(ByteKind kind) { return kind == kUnsignedMin || kind == kUnsignedMin15; }
+
+// Products with neighbouring bytes are added in 16 bits.
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
+#define PK_PAIRS
+#endif
 
 #if defined(__AVX512VNNI__)
 constexpr ByteKind kInt8 = kUnsignedMinus128;
@@ -65,8 +81,8 @@ constexpr bool halved_super(TileShape shape) { return shape == kSuperHalved || s
 constexpr bool small_super(TileShape shape) { return shape >= kSuperSmall; }
 constexpr int kSmallMost = 1023;  // * 32, * 2 * 15 < 2^15
 
-// A tile's integer scales where products of pairs of int16 use them: the upper one is 0.
-#if defined(__AVX512VNNI__) || defined(__AVX2__)
+// A tile's integer scales where products of pairs of int16 use them: the upper one is 0, or with PK_PAIRS the same again.
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 #define PK_SMALL_SUMS
 #endif
 

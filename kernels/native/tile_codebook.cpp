@@ -13,7 +13,7 @@ static constexpr DotStrip few_direct[kDirectTokens] = {dot_strip<1, Walk>};
 template <class Walk>
 static constexpr TileFormat gathered(int type) {
     constexpr TileShape kSuperShape = Walk::kHalves ? kSuperHalved : kSuperWhole;
-    return {type, kInt8, Walk::kSuperblocks ? kSuperShape : kWhole, walk_strip<Walk>, few_direct<Walk>, nullptr};
+    return {type, tile_kind<Walk>(), Walk::kSuperblocks ? kSuperShape : kWhole, walk_strip<Walk>, few_direct<Walk>, nullptr};
 }
 
 static constexpr TileFormat formats[] = {

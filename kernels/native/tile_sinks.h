@@ -3,6 +3,33 @@
 #include "sinks.h"
 
 PK_BEGIN
+#if defined(PK_PAIRS)
+// Small signed bytes count from a zero point in a tile: products of unsigned ones need no signs moved for each token.
+constexpr ByteKind kind_of_small(int most) {
+    return most <= 16 ? kUnsignedMinus16 : most <= 32 ? kUnsignedMinus32 : most <= 64 ? kUnsignedMinus64 : kSigned;
+}
+template <class Walk>
+constexpr ByteKind tile_kind() {
+    if constexpr (Walk::kKind == kUnsignedMin) return Walk::kMost <= 15 ? kUnsignedMin15 : kUnsignedMin;
+    else if constexpr (Walk::kKind != kSigned) return Walk::kKind;
+    else if constexpr (Walk::kHalves) return kind_of_small(imax(Walk::kZero, Walk::kMost - Walk::kZero));
+    else return kind_of_small(Walk::kMost);
+}
+#else
+template <class Walk>
+constexpr ByteKind tile_kind() { return Walk::kKind; }
+#endif
+
+// What a tile's bytes have more than a walk's.
+template <class Walk>
+constexpr int zero_moved() {
+    constexpr ByteKind kKind = tile_kind<Walk>();
+    constexpr int kTileZero = kKind == Walk::kKind ? kByteZero : kZeroOf<kKind>;
+    if constexpr (has_minima(kKind)) return 0;
+    else if constexpr (Walk::kHalves) return kTileZero - Walk::kZero;
+    else return kTileZero - kByteZero;
+}
+
 // `tile` begins with the strip's first row.
 template <class Walk>
 struct TileSink {
@@ -17,10 +44,14 @@ struct TileSink {
         store(b, block);
     }
     PK_INLINE_MEMBER static vi as_factor(vi scale) {
+#if defined(PK_PAIRS)
+        return ior(iand(scale, iset(0xffff)), ishl(scale, 16));
+#else
 #if defined(PK_SMALL_SUMS)
         if constexpr (Walk::kHalves && !kMin) return iand(scale, iset(0xffff));
 #endif
         return scale;
+#endif
     }
     PK_INLINE_MEMBER int32_t* factors(int superblock) const { return tile.factors + (size_t)superblock * kFactorWords<kScales, kMin>; }
     PK_INLINE_MEMBER void take_half(int b, int half, const HalfBlock& block) {
@@ -31,7 +62,7 @@ struct TileSink {
     PK_INLINE_MEMBER void store_bytes(const vi* w, uint8_t* q) {
         vi bytes[COUNT];
         each<COUNT>(PK_EACH(j) {
-            if constexpr (Walk::kHalves && !kMin) bytes[j] = iadd8(w[j], iset8(kByteZero - Walk::kZero));
+            if constexpr (zero_moved<Walk>() != 0) bytes[j] = iadd8(w[j], iset8(zero_moved<Walk>()));
             else bytes[j] = w[j];
         });
         store_rows<COUNT>(q, bytes);
@@ -129,10 +160,10 @@ static constexpr TileFormat direct(int type) {
                                  : Walk::kHalves     ? kSuperHalvedSmall
                                  : kSmall<Walk>      ? kSuperSmall
                                                      : kSuperWhole;
-#if defined(__ARM_FEATURE_DOTPROD)
-    return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, nullptr};
+#if defined(__ARM_FEATURE_DOTPROD) || defined(PK_PAIRS)
+    return {type, tile_kind<Walk>(), kShape, walk_strip<Walk>, few_tokens<Walk>, nullptr};
 #else
-    return {type, Walk::kKind, kShape, walk_strip<Walk>, few_tokens<Walk>, first_tokens<Walk>};
+    return {type, tile_kind<Walk>(), kShape, walk_strip<Walk>, few_tokens<Walk>, first_tokens<Walk>};
 #endif
 }
 

@@ -143,6 +143,15 @@ def test_largest_sums_of_codebooks(isa: str, name: str, code: int) -> None:
         ("IQ1_S", (0, 1), 50),
         ("IQ1_M", (49, 51, 53, 55), 56),  # in their high halves
         ("TQ1_0", (52, 53), 54),
+        ("TQ2_0", (64, 65), 66),
+        ("Q4_0", (0, 1), 18),
+        ("Q4_1", (0, 1, 2, 3), 20),
+        ("Q5_0", (0, 1), 22),
+        ("Q5_1", (0, 1, 2, 3), 24),
+        ("Q5_K", (0, 1, 2, 3), 176),
+        ("IQ4_NL", (0, 1), 18),
+        ("MXFP4", (0,), 17),
+        ("NVFP4", (0, 1, 2, 3), 36),
     ],
 )
 def test_largest_codes_with_largest_activations(
@@ -168,7 +177,18 @@ def test_largest_codes_with_largest_activations(
     np.testing.assert_allclose(alone, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize(("name", "cols"), [("Q4_K", 4096), ("Q4_K", 12288), ("Q6_K", 12288), ("Q8_0", 12320)])
+@pytest.mark.parametrize(
+    ("name", "cols"),
+    [
+        ("Q4_K", 4096),
+        ("Q4_K", 12288),
+        ("Q6_K", 12288),
+        ("Q8_0", 12320),
+        ("Q5_0", 4128),
+        ("MXFP4", 2080),
+        ("NVFP4", 4160),
+    ],
+)
 def test_rows_longer_than_what_is_asked_for_ahead(isa: str, name: str, cols: int) -> None:
     weight, values = make(name, 37, cols)
     x = activations(9, cols)
