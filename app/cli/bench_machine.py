@@ -59,21 +59,23 @@ def run_roofline(options: Namespace, console: Console) -> None:
     settings = _settings(options)
     path = _path(options, console) if wanted_model(options) else None
     found = machine(path, settings.threads)
-    bf16 = f"{found.bf16:,.0f} Gop/s" if found.bf16 else "not in this build of torch"
-    console.text(
-        f"{plural(found.threads, 'thread')}: reads {found.read:.1f} GB/s, int8 {found.int8:,.0f} Gop/s, bf16 {bf16}"
-    )
+    int8, bf16 = (_matrix_rate(rate) for rate in (found.int8, found.bf16))
+    console.text(f"{plural(found.threads, 'thread')}: reads {found.read:.1f} GB/s, int8 {int8}, bf16 {bf16}")
     result: dict[str, Any] = {"machine": asdict(found)}
     if path is not None:
         model = reached(path, settings, Lengths(0, options.prompt, options.generate), found)
         result |= {"model": str(path), "reached": asdict(model)}
+        share = f", {model.prefill_share:.0%} of the int8 rate" if found.int8 else ""
         console.text(
-            f"prefill of {options.prompt:,}: {model.prefill:,.1f} tokens/s, {model.prefill_gops:,.0f} Gop/s, "
-            f"{model.prefill_share:.0%} of the int8 rate\n"
+            f"prefill of {options.prompt:,}: {model.prefill:,.1f} tokens/s, {model.prefill_gops:,.0f} Gop/s{share}\n"
             f"decode: {model.decode:,.1f} tokens/s, {model.decode_gb_s:.1f} GB/s, {model.decode_share:.0%} of the best "
             "stream"
         )
     console.result(result)
+
+
+def _matrix_rate(gops: float) -> str:
+    return f"{gops:,.0f} Gop/s" if gops else "not in vectors (torch has no such product for this processor)"
 
 
 def run_parallel(options: Namespace, console: Console) -> None:

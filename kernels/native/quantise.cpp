@@ -32,6 +32,34 @@ static inline void quantise_run(const float* x, int8_t* q, float* scale, int* su
         sums[i / W] = _mm512_reduce_add_epi32(rounded);
     }
 }
+#elif defined(__AVX2__)
+// The same of 32 channels: bytes in order, sums of 16 each.
+static inline void round_channels(const float* x, vf inverse, int8_t* q, int* sums) {
+    __m256i words[4];
+    each<4>(PK_EACH(i) { words[i] = _mm256_cvtps_epi32(vmul(vload(x + W * i), inverse)); });
+    const __m256i mixed = _mm256_packs_epi16(_mm256_packs_epi32(words[0], words[1]), _mm256_packs_epi32(words[2], words[3]));
+    const __m256i bytes = _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm256_storeu_si256((__m256i*)q, bytes);
+    const __m256i four = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes), _mm256_set1_epi16(1));
+    const __m256i two = _mm256_add_epi32(four, _mm256_shuffle_epi32(four, 0x4e));
+    const __m256i one = _mm256_add_epi32(two, _mm256_shuffle_epi32(two, 0xb1));
+    sums[0] = _mm256_extract_epi32(one, 0);
+    sums[1] = _mm256_extract_epi32(one, 4);
+}
+
+template <int COUNT>
+static inline void quantise_run(const float* x, int8_t* q, float* scale, int* sums) {
+    const __m256i sign_off = _mm256_set1_epi32(kMagnitude);
+    __m256i most = _mm256_setzero_si256();
+    for (int i = 0; i < COUNT; i += W)
+        most = _mm256_max_epi32(most, _mm256_and_si256(_mm256_loadu_si256((const __m256i*)(x + i)), sign_off));
+    __m128i half = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0x4e));
+    const int32_t largest = _mm_cvtsi128_si32(_mm_max_epi32(half, _mm_shuffle_epi32(half, 0xb1)));
+    *scale = scale_of(largest);
+    const vf inverse = vset(inverse_of(largest));
+    for (int i = 0; i < COUNT; i += kBlock) round_channels(x + i, inverse, q + i, sums + i / 16);
+}
 #else
 static int32_t largest_magnitude(const float* x, int count) {
     int32_t best = 0;

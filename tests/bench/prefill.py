@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 # First match of a symbol decides.
 PHASES = (
-    ("products", r"dot_group"),
+    ("products", r"dot_group|dot_some|sum_zeros"),
     ("tiles and first tokens", r"first_tokens|walk_strip|unpack"),
     ("few-token products", r"dot_strip"),
-    ("outputs of products", r"tiled_strips|finish_token|make_tile|linear_quant_strips"),
+    ("outputs of products", r"tiled_strips|dot_tokens|finish_token|make_tile|linear_quant_strips"),
     ("float products", r"linear_float|dot_block"),
     ("attention: products", r"product_block|multiply|byte_scores|byte_sums|half_block|half_columns"),
     ("attention: softmax", r"soften|byte_weights"),

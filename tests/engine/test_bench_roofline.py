@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from engine.bench_compare import Lengths
-from engine.bench_roofline import Machine, active_work, reached, stream
+from engine.bench_roofline import Machine, active_work, matrix_rate, reached, stream
 from engine.gguf import GgufFile
 from engine.messages import EngineSettings
 from engine.model_report import describe_model
@@ -39,3 +40,15 @@ def test_a_stream_reads_the_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "some"
     path.write_bytes(bytes(1_000_003))
     assert 0.01 < stream(path, 3) < 10_000
+
+
+def test_a_product_without_vectors_is_told_apart_and_not_waited_for() -> None:
+    asked = []
+
+    def slow(rows: int) -> None:
+        asked.append(rows)
+        time.sleep(0.04)  # 134 million operations: 3.4 G a second
+
+    assert matrix_rate(slow) == 0.0
+    assert set(asked) == {16}
+    assert matrix_rate(lambda rows: None) > 100
