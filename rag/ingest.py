@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -49,13 +49,14 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Job:
-    """One import: the file, who watches it, who may stop it."""
+    """One import: the file, who watches it, who may stop it, and whether another should have its vectors first."""
 
     path: Path
     sha256: str
     password: str | None
     on_progress: OnProgress
     cancelled: Cancelled
+    gives_way: Callable[[], bool] = lambda: False
 
     def report(self, document_id: DocumentId | None, phase: IngestPhase, done: int, total: int) -> None:
         if self.cancelled():

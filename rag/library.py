@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +23,7 @@ from rag.pdf import inspect
 from rag.pdf.client import Limits
 from rag.protocols import Cancelled, Embedder, OnProgress
 from rag.types import Document, DocumentId, Hit, IngestProgress, Renewed
-from rag.window_vectors import Portions, embed_windows
+from rag.window_vectors import Portions, Turns, embed_windows, incomplete
 
 WAITING = ("no_space", "library")  # errors that say nothing about the file: its import can be gone on with
 VectorUse = Literal["wait", "if_loaded", "never"]
@@ -124,18 +125,17 @@ class Library(Collections):
         cancelled: Cancelled | None = None,
         first: Sequence[DocumentId] = (),
     ) -> None:
-        """Completes every document that is not in the trash, unfinished imports and missing vectors: those of `first`,
-        then the others."""
-        documents = sorted(self.documents(), key=lambda one: one.id not in first)
-        self.embed([document.id for document in documents], on_progress, cancelled)
+        """Completes every document that is not in the trash, imports and vectors, in the order that `Turns` tells."""
+        for document in (turns := Turns(self.documents, first)):
+            gives_way = partial(turns.give_way, document)
+            self._complete(replace(self._job(document, on_progress, cancelled), gives_way=gives_way))
 
     def embed(
         self, documents: Sequence[DocumentId], on_progress: OnProgress | None = None, cancelled: Cancelled | None = None
     ) -> None:
         """Completes these, where something is missing. Errors: IntakeCancelled (what was made is kept)."""
-        for document in map(self.document, documents):
-            if document.state == "importing" or not document.embedded:
-                self._complete(self._job(document, on_progress, cancelled))
+        for document in filter(incomplete, map(self.document, documents)):
+            self._complete(self._job(document, on_progress, cancelled))
 
     def outdated(self) -> list[Document]:
         """Documents of which an older version read the text or indexed the words; they are searched as they were."""

@@ -5,11 +5,12 @@ the time of those before it: one during which the machine gets busy takes longer
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from rag.errors import IntakeCancelled
 from rag.index.database import Database
 from rag.ingest import Job, Shelf
 from rag.protocols import Embedder, Vectors
@@ -57,6 +58,45 @@ def embed_windows(shelf: Shelf, job: Job, document: Document, portions: Portions
             rows.append(maker.next(texts[made:]))
             made += len(rows[-1])
         done = shelf.vectors.append(document.id, document.sha256, name, np.concatenate(rows))
+        if done < total and job.gives_way():
+            raise IntakeCancelled(str(job.path))
+
+
+def incomplete(document: Document) -> bool:
+    return document.state == "importing" or not document.embedded
+
+
+class Turns:
+    """Documents to complete, one after the other: those of `first`, then the others, short ones first.
+
+    documents: asked again before each one, and while one is at work: what comes in meanwhile goes before what is
+    longer, which is given once more then.
+    """
+
+    def __init__(self, documents: Callable[[], Iterable[Document]], first: Sequence[DocumentId]) -> None:
+        self._documents = documents
+        self._first = frozenset(first)
+        self._had: set[DocumentId] = set()
+
+    def __iter__(self) -> Iterator[Document]:
+        while (best := self._best()) is not None:
+            self._had.add(best.id)
+            yield best
+
+    def give_way(self, document: Document) -> bool:
+        """Whether another one goes before the one at work, which is then still to be completed."""
+        best = self._best()
+        if best is None or self._rank(best) > self._rank(document):
+            return False
+        self._had.discard(document.id)
+        return True
+
+    def _best(self) -> Document | None:
+        left = (one for one in self._documents() if incomplete(one) and one.id not in self._had)
+        return min(left, key=self._rank, default=None)
+
+    def _rank(self, document: Document) -> tuple[bool, int, DocumentId]:
+        return document.id not in self._first, document.pages, document.id
 
 
 @dataclass

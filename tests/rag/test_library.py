@@ -189,6 +189,30 @@ def test_vectors_of_the_named_documents_are_made_first(library: Library, sample:
     later.close()
 
 
+def test_a_short_document_that_comes_in_meanwhile_has_its_vectors_before_a_long_one(
+    library: Library, tmp_path: Path
+) -> None:
+    long = library.add(pdf_files.write_pdf(tmp_path / "long.pdf", pdf_files.book(30)))
+    later = Library(library.folder, WordBag())
+    seen: list[tuple[int | None, str, int]] = []
+
+    def watch(progress: IngestProgress) -> None:
+        seen.append((progress.document_id, progress.phase, progress.done))
+        if len(seen) == 1:
+            library.add(pdf_files.write_pdf(tmp_path / "short.pdf", pdf_files.book(1)))
+
+    later.embed_missing(watch)
+    short = next(one for one in later.documents() if one.id != long.id)
+    assert [id for id, phase, _ in seen if phase == "done"] == [short.id, long.id]
+    order = [id for id, phase, _ in seen if phase == "vectors"]
+    at = order.index(short.id)
+    assert set(order[:at]) == {long.id} == set(order[at + order.count(short.id) :])
+    counts = [done for id, phase, done in seen if id == long.id and phase == "vectors"]
+    assert counts == sorted(set(counts)), "nothing is made twice"
+    assert all(one.embedded for one in later.documents())
+    later.close()
+
+
 def test_connections_of_ended_threads_are_closed(library: Library, sample: Document) -> None:
     for _ in range(5):
         thread = threading.Thread(target=library.documents)
