@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rag.late_patterns import late
 from rag.types import DocumentId
 
 # A refusal is said of the documents, the question or oneself; manuals are full of other sentences with "not".
@@ -30,12 +31,12 @@ _REFUSALS = (
     r".*\b(?:mentionn\w*|conti\w+|trouv\w*|indiqu\w*|précis\w*|fourni\w*|répond\w*|réponse|sais|di[ts]|disent"
     r"|informations?|décri\w*)\b",
 )
-REFUSAL = re.compile("|".join(_REFUSALS), re.IGNORECASE)
-DUTY = re.compile(
+REFUSAL = late("|".join(_REFUSALS), re.IGNORECASE)
+DUTY = late(
     r"\b(?:must|should|shall|may|dürfen|darf|müssen|muss|sollen|sollte|soll|doit|doivent|devrait|peut|peuvent)\b",
     re.IGNORECASE,
 )
-SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+SENTENCE = late(r"[^.!?\n]+[.!?]*")
 SHORT_ANSWER = 400  # characters; a longer one has said something before it found something missing
 
 

@@ -7,22 +7,23 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 
+from rag.late_patterns import late
 from rag.readings import NO_SPACE, date_parts, readings, scaled, shortest, told_readings
 from rag.sentences import Span
 from rag.spelled import spelled
 
-NUMBER = re.compile(r"\d+(?:[.,:/x×-]\d+)*")
+NUMBER = late(r"\d+(?:[.,:/x×-]\d+)*")
 # "44 kHz" and "44kHz", but not "2nd", "90s", "4x" and "80x24".
-WITH_UNIT = re.compile(
+WITH_UNIT = late(
     r"(?<![\w.])(\d+(?:[.,]\d+)*)(?:[ \t\n\u00a0\u2009\u202f]+|(?!(?:st|nd|rd|th|s|x)\b))([^\W\d_]+)(?!\w)",
     re.IGNORECASE,
 )
 # Two digits or more: single ones count the items and parts of an answer. Not inside of words.
-SAID = re.compile(r"(?<![\w.])(?:\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+|\d+(?:[.,:'’]?\d)+)(?![\w])")
-UNIT = re.compile(r"\s*([^\W\d_]{1,4}|[%€$£¥°])")
+SAID = late(r"(?<![\w.])(?:\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+|\d+(?:[.,:'’]?\d)+)(?![\w])")
+UNIT = late(r"\s*([^\W\d_]{1,4}|[%€$£¥°])")
 KEPT_TEXTS = 256
-COUNTS_ITEM = re.compile(r"(?:^|\n)[ \t]*\Z")  # "12. Fields" at the start of a line
-THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+COUNTS_ITEM = late(r"(?:^|\n)[ \t]*\Z")  # "12. Fields" at the start of a line
+THOUSANDS = late(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
 class KnownNumbers:

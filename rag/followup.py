@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from rag.late_patterns import late
 from rag.sentences import WORD
 from rag.stop_words import STOP_WORDS
 
-LEANS = re.compile(
+LEANS = late(
     r"^[\s¿¡]*(?:and|but|so|also|then|ok|okay|what about|how about|why|why not|how so|really|which ones?"
     r"|what else|anything else|are you sure|for example|such as|more|go on|continue|explain"
     r"|und|aber|auch|dann|was ist mit|wie (?:ist|steht) es mit|warum|wieso|weshalb|wirklich|noch mehr|weiter|erkläre?"
@@ -15,7 +16,7 @@ LEANS = re.compile(
     r"|y|pero|entonces|también|por qué|qué más|de verdad|sigue|continúa|explica)\b",
     re.IGNORECASE,
 )
-POINTS_BACK = re.compile(
+POINTS_BACK = late(
     r"\b(?:it|its|they|them|their|theirs|this|that|these|those|he|she|him|his|her|there|former|latter|same|other"
     r"|others|one|ones|above|first|second|third|last|both"
     # "es", "das", "la", "son" are not among them: in one of these languages they are an article or "is".

@@ -3,11 +3,11 @@ they are all there is."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag import question_foreign as foreign
+from rag.late_patterns import late
 from rag.metadata import data_words
 from rag.page_names import missing_page
 from rag.scope import Chapter
@@ -26,7 +26,7 @@ give got had has have here i in is it its library loaded me much my of off on op
 their them there these they this to uploaded us we with you your table
 """
 FILLER = frozenset(_FILLER.split())
-WORD = re.compile(r"\w+")
+WORD = late(r"\w+")
 _DETERMINERS = (
     "a all an any are attached available every loaded me my of our please the their there these uploaded us your"
 )
@@ -34,23 +34,23 @@ _BETWEEN = f"(?: (?:{_DETERMINERS.replace(' ', '|')}))*"
 _ASKED = "(?:how many|which|what(?: is)?|list|name|show|number|count)"
 _NOUN = "(?:files|documents|pdfs|books|chapters|sections|parts|pages|outline|table of contents)"
 # "which files", "list all the chapters", "how many files and chapters"; not "what is in the files"
-LISTED = re.compile(
+LISTED = late(
     rf"\b{_ASKED}{_BETWEEN} (?P<nouns>{_NOUN}(?: and{_BETWEEN} {_NOUN})*)\b"
     r"|\b(?P<contents>(?:list|show)(?: me)?(?: the)? contents)\b"
 )
 # "list the titles and authors of all documents"; of one document its text tells more than the file says of itself
 _DATA = rf"(?:{'|'.join(sorted(DATA, key=len, reverse=True))})"
-DATA_LISTED = re.compile(
+DATA_LISTED = late(
     rf"\b{_ASKED}{_BETWEEN} {_DATA}(?: and{_BETWEEN} {_DATA})* of{_BETWEEN} (?:files|documents|pdfs|books)\b"
     rf"|\b{_ASKED}{_BETWEEN} (?:files|documents|pdfs|books) (?:with|and) (?:their|the) {_DATA}"
     rf"(?: and{_BETWEEN} {_DATA})*$"
 )
-NAMED = re.compile(
+NAMED = late(
     r"\bname of (?:this|that|the|my) (?:file|document|pdf|book)\b|\bwhich (?:file|document|pdf|book) is"
     r" (?:attached|available|loaded|open|uploaded)\b"
 )
-LENGTH = re.compile(r"\bhow long (?:is|are)\b")
-COUNTED = re.compile(r"\b(?:how many|number|count)\b")
+LENGTH = late(r"\bhow long (?:is|are)\b")
+COUNTED = late(r"\b(?:how many|number|count)\b")
 MOST_LISTED = 60
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from rag.late_patterns import late
+
 _DASH = r"(?:-|–|\bto\b|\bthrough\b|\buntil\b)"
 _NUMBER = r"(?:[ivxlcdm]+|\d+)\b(?!\.\d)"
 _TO = rf"(?:\s*{_DASH}\s*(?:pages?\s+)?{_NUMBER})?"
@@ -16,14 +18,14 @@ _END = r"(?=\s*(?:[?!;:)]|\.(?!\d)|$))"
 _NO_UNIT = r"(?!\s*[%€$°]|\s+(?:years?|months?|weeks?|days?|hours?|minutes?|seconds?|times|percent|euros?|dollars?)\b)"
 _LIST = rf"(?:,\s*{_NEXT})+(?:{_END}|,?\s*(?:&|\band)\s+{_NEXT}{_NO_UNIT})"
 _NOT_ME = r"(?!(?-i:I)(?:['’]|\s+(?!(?:to|through|until|and)\b)\w))"  # "the page I mean"; but "page I." and "page i"
-PAGES = re.compile(
+PAGES = late(
     r"(?:\b(?<!which )(?<!what )(?=page)|(?=\bpages?\s+(?!i\b)))"  # "on which page i find"
     rf"(?:pages\s+{_NOT_ME}{_NUMBER}{_TO}(?:(?:\s*[,;&]\s*(?:and\s+)?|\s+and\s+){_NEXT})*"
     rf"|page\s+{_NOT_ME}{_NUMBER}{_TO}(?:{_LIST}|(?:,(?=\d)|\s*&\s*|\s+and\s+){_NEXT})*)",
     re.IGNORECASE,
 )
 # A range in words: what PAGES would take for two pages, or for none. The difference between two pages is about two.
-SPELLED = re.compile(
+SPELLED = late(
     rf"(?:\b(?<!difference )(?<!differences )(?<!comparison )between\s+(?:the\s+)?pages?|\bpages?\s+between)\s+"
     rf"{_NOT_ME}(?P<low>{_NUMBER})\s*(?:\band\b|{_DASH})\s*(?:(?:pages?\s+){_NOT_ME}(?P<named>{_NUMBER})|(?P<high>{_SURE}))"
     rf"|\bpages?\s+from\s+(?:pages?\s+)?{_NOT_ME}(?P<from>{_NUMBER})\s*{_DASH}\s*(?:pages?\s+)?(?P<to>{_SURE})",
@@ -46,15 +48,13 @@ def _foreign(page: str, to: str, also: str) -> tuple[re.Pattern[str], re.Pattern
     """All that is named, and what stands for a dash or an "and" in it."""
     between = rf"(?:\s*[-–]\s*|\s+{to}\s+|\s+{also}\s+|(?(plural)\s*,\s*|(?!)))"
     named = rf"\b{page}\s*(?P<pages>\d+\b(?!\.\d)(?:{between}{_WHOLE})*)"
-    parts = [re.compile(part, re.IGNORECASE) for part in (named, rf"\s+{to}\s+", rf"\s+{also}\s+|\s*,\s*")]
+    parts = [late(part, re.IGNORECASE) for part in (named, rf"\s+{to}\s+", rf"\s+{also}\s+|\s*,\s*")]
     return parts[0], parts[1], parts[2]
 
 
 _FOREIGN_PAGES = tuple(_foreign(page, to, also) for page, (to, also) in _FOREIGN.items())
-YEAR = re.compile(r"1[5-9]\d\d|20\d\d")  # "the pages from 1990 to 1995"
-SPAN = re.compile(
-    rf"\b(?P<first>[ivxlcdm]+|\d+)\b(?:\s*{_DASH}\s*(?:pages?\s+)?(?P<last>[ivxlcdm]+|\d+)\b)?", re.IGNORECASE
-)
+YEAR = late(r"1[5-9]\d\d|20\d\d")  # "the pages from 1990 to 1995"
+SPAN = late(rf"\b(?P<first>[ivxlcdm]+|\d+)\b(?:\s*{_DASH}\s*(?:pages?\s+)?(?P<last>[ivxlcdm]+|\d+)\b)?", re.IGNORECASE)
 
 
 def may_name_pages(question: str) -> bool:

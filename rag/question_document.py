@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from rag import question_document_foreign as foreign
+from rag.late_patterns import late
 from rag.question_words import DOCUMENT, NAMED_DOCUMENT, clauses
 
 _MAKERS = (
@@ -22,8 +23,8 @@ _DATA = (
     r"|copyright|journal|institution|affiliations?|document\s+number)"
 )
 _ITS = rf"(?:\s+(?:of|for|to)\s+{DOCUMENT})?"
-TELL = re.compile(r"^(?:tell|show)\s+(?:me|us)\s+", re.IGNORECASE)
-ABOUT_DOCUMENT = re.compile(
+TELL = late(r"^(?:tell|show)\s+(?:me|us)\s+", re.IGNORECASE)
+ABOUT_DOCUMENT = late(
     rf"^who\s+(?:is|are|was|were)\s+(?:the|its)\s+{_MAKERS}{_ITS}$"
     rf"|^who\s+(?:wrote|has\s+written|edited|published|made|created|translated|maintains|compiled|prepared|issued|released|authored)"
     rf"\s+{DOCUMENT}$"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rag.late_patterns import late
 from rag.question_foreign import bare
 
 _FILE = r"|\S+\.pdf"
@@ -52,7 +53,7 @@ _ES_DATA = (
     r"(?:título|subtítulo|nombre|fecha(?:\s+de\s+publicación)?|año(?:\s+de\s+publicación)?|versión|edición|licencia|isbn|doi"
     rf"|{_ES_MAKERS})"
 )
-ABOUT_DOCUMENT = re.compile(
+ABOUT_DOCUMENT = late(
     "|".join(
         (
             rf"^wer\s+(?:hat|hatte|haben)\s+{_DE_DOC}\s+{_DE_MADE}$",

@@ -6,13 +6,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+from rag.late_patterns import late
+
 _LEAD = (
     r"^\W*(?:(?:bitte|also|nun|und|kurz|kannst du|können sie|könntest du|könnten sie|würdest du|ich möchte"
     r"|s'il (?:te|vous) plaît|peux-tu|pouvez-vous|pourrais-tu|pourriez-vous|je voudrais|et|alors"
     r"|por favor|puedes|puede|podrías|podría|quiero|y)\b[\s,]*(?:mir|uns|me|nous|nos)?\s*)*"
 )
-LEAD = re.compile(_LEAD, re.IGNORECASE)
-TAIL = re.compile(r"[\s,]*\b(?:bitte|s'il (?:te|vous) plaît|por favor|danke|merci|gracias)[\s.!]*$", re.IGNORECASE)
+LEAD = late(_LEAD, re.IGNORECASE)
+TAIL = late(r"[\s,]*\b(?:bitte|s'il (?:te|vous) plaît|por favor|danke|merci|gracias)[\s.!]*$", re.IGNORECASE)
 
 _DE_DOC = (
     r"(?:(?:das|der|die|den|dem|dieses|dieser|diese|diesem|im|in|vom|des|mein\w*|unser\w*)\s+)*(?:\w+\s+)?"
@@ -50,7 +52,7 @@ _OF_DE, _OF_FR, _OF_ES = (
     r"(?=$|\s+(?:de|du|des|sur)\b|\s+d')",
     r"(?=$|\s+(?:de|del|sobre)\b)",
 )
-SUMMARY = re.compile(
+SUMMARY = late(
     rf"^fass(?:e|t|en sie)?\b.*\bzusammen$|^.{{0,80}}\bzusammenfassen$"
     rf"|^(?:(?:gib|geben sie|schreib\w*|erstell\w*|mach\w*)\s+(?:mir\s+|uns\s+)?)?(?:eine[nr]?\s+"
     rf"|die\s+)?(?:\w+\s+)?{_SUMMARY_DE}{_OF_DE}"
@@ -74,7 +76,7 @@ SUMMARY = re.compile(
     rf"|más importantes))",
     re.IGNORECASE,
 )
-LISTS = re.compile(
+LISTS = late(
     r"^(?:liste|listen sie|zähle?|zählen sie|nenne?|nennen sie|gib|geben sie|zeige?|zeigen sie|finde|sammle|suche"
     r"|schreib)"
     r"\s+(?:mir\s+|uns\s+)?(?:alle|jede[nrs]?|sämtliche)\s+\S"
@@ -107,27 +109,27 @@ _NO_NUMBER = (
 )
 COUNTS: Mapping[str, re.Pattern[str]] = {
     # What is asked for as a list, by what is put before the things that are counted.
-    "Liste alle {} auf, die im Text stehen.": re.compile(
+    "Liste alle {} auf, die im Text stehen.": late(
         rf"^wie viele\s+{_NO_NUMBER}(?P<things>[^?.;:,]+?)\s+(?:(?:werden|sind|wurden)\s+(?:\S+\s+){{0,6}}{_DE_DONE}"
         rf"|{_DE_DOES}\s+{_DE_DOC}|gibt es(?:\s+(?:in|im)\s+{_DE_DOC})?|(?:kommen|stehen)\s+(?:in|im"
         rf"|auf)\s+{_DE_DOC}(?:\s+vor)?)$",
         re.IGNORECASE,
     ),
-    "Liste toutes les mentions du texte : {}.": re.compile(
+    "Liste toutes les mentions du texte : {}.": late(
         rf"^combien (?:de |d')\s*{_NO_NUMBER}(?P<things>[^?.;:,]+?)\s+(?:sont(?:-ils"
         rf"|-elles)?\s+{_FR_DONE}(?:\s+dans\s+{_FR_DOC})?"
         rf"|{_FR_DOC}\s+{_FR_DOES}(?:-t)?-(?:il|elle)s?|y a-t-il(?:\s+dans\s+{_FR_DOC})?"
         rf"|est-ce qu.{{1,40}}{_FR_DOES})$",
         re.IGNORECASE,
     ),
-    "Lista todos los casos del texto: {}.": re.compile(
+    "Lista todos los casos del texto: {}.": late(
         rf"^cuánt[oa]s\s+{_NO_NUMBER}(?P<things>[^?.;:,]+?)\s+(?:se\s+{_ES_DOES}(?:\s+{_ES_DOC})?"
         rf"|{_ES_DOES}\s+{_ES_DOC}"
         rf"|hay(?:\s+{_ES_DOC})?|son\s+mencionad[oa]s(?:\s+{_ES_DOC})?)$",
         re.IGNORECASE,
     ),
 }
-OCCURRENCES = re.compile(
+OCCURRENCES = late(
     r"^wie oft\b.*\b(?:erwähnt|genannt|vor|zitiert|auf)$|^combien de fois\b.*\b(?:mentionn\w+|cit\w+"
     r"|appara[iî]\w*|nomm\w+)\b"
     r"|^cuántas veces\b.*\b(?:menciona\w*|aparece\w*|cita\w*|nombra\w*)\b",
@@ -135,7 +137,7 @@ OCCURRENCES = re.compile(
 )
 _ONE, _OTHER = r"(?P<one>[^?.;:,]+?)", r"(?P<other>[^?.;:,]+?)"
 SIDES = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    late(pattern, re.IGNORECASE)
     for pattern in (
         rf"^vergleich(?:e|en sie)?\s+{_ONE}\s+(?:und|mit)\s+{_OTHER}$",
         rf"^(?:(?:was ist|was sind|worin besteh(?:t|en)|worin lieg(?:t|en)|welche|nenne?|erkläre?"
@@ -155,17 +157,17 @@ SIDES = tuple(
         rf"^qué tienen en común\s+{_ONE}\s+y\s+{_OTHER}$",
     )
 )
-TOGETHER = re.compile(
+TOGETHER = late(
     r"^vergleich(?:e|en sie)?\s|\bunterschiede?\b.*\bzwischen\b|^compar(?:ez|er)\s|^compare\s+(?:les|des|ces|tous"
     r"|toutes)\s"
     r"|\bdifférences?\b.*\bentre\b|^compara[r]?\s|^compare\s+(?:los|las|estos|estas)\s|\bdiferencias?\b.*\bentre\b",
     re.IGNORECASE,
 )
-ARTICLE = re.compile(
+ARTICLE = late(
     r"^(?:(?:der|die|das|den|dem|des|eine?[mnrs]?|les?|la|une?|el|los|las|un|una|unos|unas|du|de la|al?|del)\s+|l')",
     re.IGNORECASE,
 )
-NO_TOPIC = re.compile(
+NO_TOPIC = late(
     r"\b(?:kapiteln?|abschnitte?n?|teilen?|anhang|anhänge|seiten?|dokumente?n?|dateien?|bücher|buch|texte?n?"
     r"|ausgaben?|es|sie|beiden?"
     r"|chapitres?|parties?|annexes?|documents?|fichiers?|livres?|textes?|éditions?|deux|capítulos?|secci(?:ón"
@@ -211,23 +213,23 @@ _BETWEEN = r"(?: (?:alle|die|der|mir|uns|moi|nous|les|des|tous|toutes|sont|los|l
 _FILES = r"(?:dateien|dokumente|bücher|pdfs|fichiers|documents|livres|archivos|documentos|libros)"
 _CHAPTERS = r"(?:kapitel|abschnitte|chapitres|sections|capítulos|secciones)"
 CATALOGUE: Mapping[str, re.Pattern[str]] = {
-    "files": re.compile(rf"\b{_ASKED}{_BETWEEN} {_FILES}\b"),
-    "chapters": re.compile(
+    "files": late(rf"\b{_ASKED}{_BETWEEN} {_FILES}\b"),
+    "chapters": late(
         rf"\b{_ASKED}{_BETWEEN} {_CHAPTERS}\b|\b(?:inhaltsverzeichnis|gliederung|table des matières)\b"
         r"|\b(?:muestra|muéstrame|dame)(?: el)? índice\b"
     ),
-    "pages": re.compile(
+    "pages": late(
         r"\b(?:wie viele seiten|combien de pages|cuántas páginas)\b|\bwie lang (?:ist|sind)\b"
         r"|\bquelle est la longueur\b"
     ),
 }
 # One of these must be there: "Documents" and "page" are English too.
-_TELLING = re.compile(
+_TELLING = late(
     r"\b(?:wie|welche|zeige?|nenne|gib|inhaltsverzeichnis|gliederung|was|combien|quel(?:le)?s|listez|montrez?"
     r"|donnez?|table des"
     r"|cuánt[oa]s|qué|cuáles|muestra|muéstrame|lista|nombra|liste|dame)\b"
 )
-WORD = re.compile(r"\w+")
+WORD = late(r"\w+")
 
 
 def bare(clause: str) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import Literal
 
 from rag import question_foreign as foreign
+from rag.late_patterns import late
 from rag.question_lists import wants_count, wants_list
 from rag.question_sides import compared, compares_all
 from rag.question_words import DOCUMENT, NAMED_DOCUMENT, PARTS, clauses
@@ -32,7 +33,7 @@ _OF_ALL = rf"(?:\s+(?:of|in|from|made in|made by)\s+(?:{DOCUMENT}|the\s+authors?
 _CALLED = r"(?:gist|essence|upshot|bottom line|takeaway|synopsis|plot|storyline|message)"
 _SAYS = r"(?:talk about|deal with|cover|contain|say|tell us)"
 _BRIEFLY = r"(?:\s+(?:exactly|in (?:short|brief|general|a nutshell)))?"
-SUMMARY = re.compile(
+SUMMARY = late(
     rf"^(?:summari[sz]e|sum\s+up|recap|recapitulate|condense|abridge|boil\s+down|tl;?dr)\b|^outline\s+(?:the|this|these|its|how|what|why|all|each|{PARTS})\b"
     rf"|^(?:{_MAKE}(?:(?:an?|the|some|your)\s+)?{_ADJECTIVES}|(?:an?\s+|the\s+)?{_LENGTHS}){_SHORT}{_ENDS}"
     rf"|^what\s+(?:is|are|were)\s+(?:the\s+|its\s+|some\s+)?{_CHIEF}\s+{_POINTS}\b"
@@ -47,7 +48,7 @@ SUMMARY = re.compile(
     rf"|^(?:briefly\s+)?(?:explain|describe|present)\s+(?:{DOCUMENT}|the\s+(?:contents?|plot|storyline|whole|entire)\b)",
     re.IGNORECASE,
 )
-FILE_NAME = re.compile(r"\S+\.pdf\b", re.IGNORECASE)
+FILE_NAME = late(r"\S+\.pdf\b", re.IGNORECASE)
 _NO_TOPIC = """
 a about aim all an and appendix are arguments article as book bottom brief briefly bullet can central chapter chapters
 claims concise conclusion conclusions content contents contract core could cover covered deal describe detailed

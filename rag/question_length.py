@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from rag.late_patterns import late
 from rag.question_kinds import wants_whole
 
-SAYS_LENGTH = re.compile(
+SAYS_LENGTH = late(
     r"\b(?:details?|detailed|explain|describe|elaborate|steps?|step[- ]by[- ]step|list|table|bullet\w*|essay|write"
     r"|draft|translate|paragraphs?|(?:\w+\s+)?(?:sentences?|words)\s+(?:long|at most)|in\s+\w+\s+(?:sentences?|words)"
     r"|give\s+(?:me\s+)?(?:an?\s+|some\s+|\w+\s+)?examples?|long(?:er)?\s+answer|at length|briefly|in short"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rag import question_foreign as foreign
+from rag.late_patterns import late
 from rag.question_words import DOCUMENT, TELLER, clauses, only_clause, plural
 
 _ALL = r"(?:of\s+)?(?:all|every|each|any and all)\b(?!\s+of\s+(?:it|this|that)\b)"
@@ -18,7 +19,7 @@ _MAKE = (
 )
 _ADJECTIVES = r"(?:(?!(?:of|in|on|from|for|about)\b)[\w'-]+\s+){0,3}?"
 _LISTING = r"(?:lists?|tables?|timeline|chronology|inventory|glossary|register|catalogue)"
-REQUEST = re.compile(
+REQUEST = late(
     r"^(?:list|enumerate|itemi[sz]e)\s+(?!price)\S"
     rf"|^{_ASKS_FOR}(?:\s+(?:me|us))?\s+{_ALL}\s+\S"
     rf"|^(?:{_MAKE}(?:an?|the)\s+|an?\s+){_ADJECTIVES}{_LISTING}\s+(?:of|with|that|containing|showing)\b"
@@ -43,50 +44,50 @@ _TELLS = rf"(?!have|include){_MORE_VERBS}(?:\s+(?:in|on|for)\b.*)?"
 _NUMBER_OF = r"(?:what\s+is\s+the|the)\s+(?:total\s+)?(?:number|count)\s+of"
 _TAIL = r"(?P<tail>(?:\s+(?:in|on|for|about)\b[^?.;:,]*)?)"
 WHICH = (
-    re.compile(rf"^(?:what|which)\s+{_NO_TOPICS}{_THINGS}\s+(?:are|were)\s+(?P<rest>{_TOLD}|there\b[^?.;:,]*)$", re.I),
-    re.compile(rf"^(?:what|which)\s+{_NO_TOPICS}{_THINGS}\s+do(?:es)?\s+{TELLER}\s+{_TELLS}$", re.I),
+    late(rf"^(?:what|which)\s+{_NO_TOPICS}{_THINGS}\s+(?:are|were)\s+(?P<rest>{_TOLD}|there\b[^?.;:,]*)$", re.I),
+    late(rf"^(?:what|which)\s+{_NO_TOPICS}{_THINGS}\s+do(?:es)?\s+{TELLER}\s+{_TELLS}$", re.I),
 )
-INSIDE = re.compile(rf"^how many {_THINGS}\s+(?:are|is|were)\s+(?P<rest>{_WHERE})$", re.IGNORECASE)
+INSIDE = late(rf"^how many {_THINGS}\s+(?:are|is|were)\s+(?P<rest>{_WHERE})$", re.IGNORECASE)
 COUNTS = (
-    re.compile(rf"^how many {_THINGS}\s+(?:are|is|were)\s+(?P<rest>(?:there\b[^?.;:,]*|{_TOLD}))$", re.I),
-    re.compile(rf"^how many {_THINGS}\s+do(?:es)?\s+(?P<who>[^?.;:,]+?)\s+(?P<verb>{_CORE_VERBS}){_TAIL}$", re.I),
-    re.compile(rf"^how many {_THINGS}\s+do(?:es)?\s+(?P<who>{TELLER})\s+(?P<verb>{_MORE_VERBS})(?P<tail>)$", re.I),
-    re.compile(rf"^how many {_THINGS}\s+(?P<verb>appear|occur|feature)\s+(?P<rest>{_WHERE})$", re.I),
+    late(rf"^how many {_THINGS}\s+(?:are|is|were)\s+(?P<rest>(?:there\b[^?.;:,]*|{_TOLD}))$", re.I),
+    late(rf"^how many {_THINGS}\s+do(?:es)?\s+(?P<who>[^?.;:,]+?)\s+(?P<verb>{_CORE_VERBS}){_TAIL}$", re.I),
+    late(rf"^how many {_THINGS}\s+do(?:es)?\s+(?P<who>{TELLER})\s+(?P<verb>{_MORE_VERBS})(?P<tail>)$", re.I),
+    late(rf"^how many {_THINGS}\s+(?P<verb>appear|occur|feature)\s+(?P<rest>{_WHERE})$", re.I),
     INSIDE,
-    re.compile(rf"^{_NUMBER_OF}\s+{_THINGS}\s+(?P<rest>{_WHERE}|{_TOLD})$", re.I),
-    re.compile(rf"^count\s+(?:all|every|each|the)\s+(?:of\s+the\s+)?{_THINGS}(?P<rest>)$", re.I),
+    late(rf"^{_NUMBER_OF}\s+{_THINGS}\s+(?P<rest>{_WHERE}|{_TOLD})$", re.I),
+    late(rf"^count\s+(?:all|every|each|the)\s+(?:of\s+the\s+)?{_THINGS}(?P<rest>)$", re.I),
 )
 _OCCURS = r"(?:mention(?:ed)?|named?|occurs?|appears?|referred to|refers? to|cited?|quoted?|comes? up)"
-OCCURRENCES = re.compile(
+OCCURRENCES = late(
     rf"^how (?:often|many times)\b.*\b{_OCCURS}\b|^how (?:often|many times)\b.*\b(?:word|term|name|phrase)\b.*\bused\b"
     rf"|^(?:what\s+is\s+the|the)\s+number\s+of\s+(?:times|mentions|occurrences|references)\b",
     re.IGNORECASE,
 )
 # Their number stands in the text: so many of these are said to be, instead of told one by one.
-NUMBERED = re.compile(
+NUMBERED = late(
     r"\b(?:(?:milli|micro|nano)?seconds|minutes|hours|days|nights|weeks|fortnights|months|quarters|years|decades|centuries"
     r"|times|euros?|dollars|pounds|cents|francs|yen|percent|per\s*cent|percentages?|degrees|(?:kilo|centi|milli)?met(?:er|re)s"
     r"|miles|feet|inches|yards|(?:kilo|milli)?grams|tons|tonnes|lit(?:er|re)s|bits|(?:kilo|mega|giga)?bytes|[kmg]b"
     r"|volts|watts|calories|seats|beds|copies|votes)\b",
     re.IGNORECASE,
 )
-MANY = re.compile(
+MANY = late(
     r"\b(?:people|persons?|men|women|children|inhabitants|residents|citizens|members|employees|workers|staff|students|pupils"
     r"|teachers|guests|visitors|participants|subjects|users|customers|patients|points|words|lines|letters|pages)\b",
     re.IGNORECASE,
 )
 # What a text tells one by one, wherever it is "there" for.
-TOLD_ONE_BY_ONE = re.compile(
+TOLD_ONE_BY_ONE = late(
     r"\b(?:ways|kinds|types|sorts|forms|categories|methods|options|reasons|arguments|examples|steps|rules|exceptions"
     r"|conditions|requirements|principles|criteria)\b",
     re.IGNORECASE,
 )
-IN_TEXT = re.compile(rf"(?:about|concerning|regarding|{_CORE})\b|(?:in|on)\s+(?:all\s+)?{DOCUMENT}$", re.IGNORECASE)
-MORE_ASKED = re.compile(
+IN_TEXT = late(rf"(?:about|concerning|regarding|{_CORE})\b|(?:in|on)\s+(?:all\s+)?{DOCUMENT}$", re.IGNORECASE)
+MORE_ASKED = late(
     r"\b(?:how|what|which|who|whose|when|where|why)\b|\b(?:and|or|but)\s+(?:is|are|do|does)\b", re.IGNORECASE
 )
 HOLDS = frozenset(("have", "contain", "include"))
-NOBODY = re.compile(r"^(?:i|you|we|one)$", re.IGNORECASE)
+NOBODY = late(r"^(?:i|you|we|one)$", re.IGNORECASE)
 
 
 def wants_list(question: str) -> bool:
@@ -122,7 +123,7 @@ def _as_list(clause: str) -> str:
     rest, who, verb = (str(said.get(name) or "").strip() for name in ("rest", "who", "verb"))
     if NUMBERED.search(things) or MORE_ASKED.search(f"{things} {rest} {said.get('tail') or ''}") or NOBODY.match(who):
         return ""
-    if MANY.search(things) and (match.re is INSIDE or verb.casefold() in HOLDS):
+    if MANY.search(things) and (match.re.pattern == INSIDE.pattern or verb.casefold() in HOLDS):
         return ""
     if who:
         does = " does " in f" {clause[match.end('things') : match.start('who')]} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rag import question_foreign as foreign
+from rag.late_patterns import late
 from rag.question_words import NAMED_DOCUMENT, clauses, only_clause
 
 _ASKS = (
@@ -22,20 +23,20 @@ _APART = r"(?:\s+(?:from|with|to) (?:each other|one another))?"
 _NO_VERSUS = r"(?!(?:what|who|which|when|where|why|how|is|are|does|do|did)\b)"
 _HOW = r"^(?:(?:how|in (?:what|which) (?:ways?|respects?)|to what extent)\s+)"
 SIDES = (
-    re.compile(rf"{_ASKED}(?:compare|contrast)\s+{_ONE}\s+(?:and|{_WITH})\s+{_OTHER}", re.I),
-    re.compile(rf"{_ASKED}(?:comparison|contrast)\s+(?:of|between)\s+{_ONE}\s+(?:and|{_WITH})\s+{_OTHER}", re.I),
-    re.compile(rf"{_ASKED}(?:differences?|distinctions?|similarit(?:y|ies)){_BETWEEN}\s+{_ONE}\s+and\s+{_OTHER}", re.I),
-    re.compile(rf"{_HOW}do(?:es)?\s+{_SUBJECT}\s+compare\s+{_WITH}\s+{_OTHER}", re.I),
-    re.compile(rf"{_HOW}do(?:es)?\s+{_SUBJECT}\s+differ\s+from\s+(?!each other|one another){_OTHER}", re.I),
-    re.compile(rf"{_HOW}do\s+{_SUBJECT}\s+and\s+{_TWO}\s+(?:compare|differ){_APART}$", re.I),
-    re.compile(rf"{_HOW}(?:is|are)\s+{_SUBJECT}\s+(?:different|distinct)\s+from\s+{_OTHER}", re.I),
-    re.compile(rf"{_HOW}(?:similar|different|alike)\s+are\s+{_SUBJECT}\s+and\s+{_TWO}{_APART}$", re.I),
-    re.compile(rf"^what\s+(?:distinguishes|separates|sets)\s+{_ONE}\s+(?:apart\s+)?from\s+{_OTHER}", re.I),
-    re.compile(rf"^what\s+do\s+{_SUBJECT}\s+and\s+{_TWO}\s+have\s+in\s+common$", re.I),
-    re.compile(rf"^{_NO_VERSUS}{_ONE}\s+(?:versus|vs\.?)\s+{_OTHER}", re.I),
+    late(rf"{_ASKED}(?:compare|contrast)\s+{_ONE}\s+(?:and|{_WITH})\s+{_OTHER}", re.I),
+    late(rf"{_ASKED}(?:comparison|contrast)\s+(?:of|between)\s+{_ONE}\s+(?:and|{_WITH})\s+{_OTHER}", re.I),
+    late(rf"{_ASKED}(?:differences?|distinctions?|similarit(?:y|ies)){_BETWEEN}\s+{_ONE}\s+and\s+{_OTHER}", re.I),
+    late(rf"{_HOW}do(?:es)?\s+{_SUBJECT}\s+compare\s+{_WITH}\s+{_OTHER}", re.I),
+    late(rf"{_HOW}do(?:es)?\s+{_SUBJECT}\s+differ\s+from\s+(?!each other|one another){_OTHER}", re.I),
+    late(rf"{_HOW}do\s+{_SUBJECT}\s+and\s+{_TWO}\s+(?:compare|differ){_APART}$", re.I),
+    late(rf"{_HOW}(?:is|are)\s+{_SUBJECT}\s+(?:different|distinct)\s+from\s+{_OTHER}", re.I),
+    late(rf"{_HOW}(?:similar|different|alike)\s+are\s+{_SUBJECT}\s+and\s+{_TWO}{_APART}$", re.I),
+    late(rf"^what\s+(?:distinguishes|separates|sets)\s+{_ONE}\s+(?:apart\s+)?from\s+{_OTHER}", re.I),
+    late(rf"^what\s+do\s+{_SUBJECT}\s+and\s+{_TWO}\s+have\s+in\s+common$", re.I),
+    late(rf"^{_NO_VERSUS}{_ONE}\s+(?:versus|vs\.?)\s+{_OTHER}", re.I),
 )  # fmt: skip
 _THESE = r"(?:the|these|those|both|all|two|three|my|our|your)"
-TOGETHER = re.compile(
+TOGETHER = late(
     rf"^(?:compare|contrast)\s+\S|{_ASKED}comparison\s+(?:of|between)\s"
     rf"|{_ASKED}(?:differences?|similarit(?:y|ies)){_BETWEEN}\s"
     rf"|{_HOW}do\s+{_THESE}\b.*\b(?:compare|differ)\b|{_HOW}do(?:es)?\s+{NAMED_DOCUMENT}\b.*\s(?:compare|differ)\b"
@@ -43,13 +44,13 @@ TOGETHER = re.compile(
     re.IGNORECASE,
 )
 # Words of a clause, or of a third side.
-NO_SIDE = re.compile(
+NO_SIDE = late(
     r"\b(?:and|or|but|with|to|against|versus|vs|between|than|from|how|what|which|who|whose|when|where|why|if|whether|is|are"
     r"|was|were|be|been|do|does|did|has|have|had|can|could|may|might|must|shall|should|will(?=\s+\w)|would|changed?|say"
     r"|says|said|i|me|my|you|your|he|him|his|she|her|we|us|our|they|their|its)\b",
     re.IGNORECASE,
 )
-NO_TOPIC = re.compile(
+NO_TOPIC = late(
     r"\b(?:chapters?|sections?|parts?|appendix|appendices|pages?|documents?|files?|books?|papers?|texts?|editions?"
     r"|versions?|drafts?|it|them|each|all|other|others|ones?|this|that|these|those)\b|\.pdf\b",
     re.IGNORECASE,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rag.late_patterns import late
+
 IRREGULAR = frozenset(
     ("people", "men", "women", "children", "criteria", "phenomena", "data", "media", "mice", "feet", "teeth", "indices")
 )
@@ -17,9 +19,9 @@ _LEAD = (
     r"|(?:tell|show|explain to|say to|remind) (?:me|us)\s+(?=(?:what|which|how|why|the|whether)\b)"
     r"|(?:count|say|find out|work out|determine)\s+(?=how (?:many|often)\b))*"
 )
-LEAD = re.compile(rf"^\W*{_LEAD}", re.IGNORECASE)
-TAIL = re.compile(r"[\s,]*\b(?:please|for (?:me|us)|thanks|thank you|in total|altogether)[\s.!]*$", re.IGNORECASE)
-CLAUSE_END = re.compile(
+LEAD = late(rf"^\W*{_LEAD}", re.IGNORECASE)
+TAIL = late(r"[\s,]*\b(?:please|for (?:me|us)|thanks|thank you|in total|altogether)[\s.!]*$", re.IGNORECASE)
+CLAUSE_END = late(
     r"[?!]+|(?<!\btl);+|(?<!\bvs)(?<!\bDr)(?<!\bMr)(?<!\bno)(?<!\be\.g)(?<!\bi\.e)[.:](?=\s|$)|,\s+(?=(?:(?:and|but|then|so|please)\s+)*(?:what|which|how|who|when|where|why|is|are|does|do|can"
     r"|list|name|summari[sz]e|compare|count|give|tell)\b)",
     re.IGNORECASE,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rag.late_patterns import late
 from rag.spelled import WORDS, value
 from rag.types import Outline
 
@@ -14,15 +15,15 @@ _SECTIONS = ("section", "abschnitt", "sección")
 _APPENDICES = ("appendix", "anhang", "annexe", "anexo", "apéndice")
 _PARTS = ("part", "teil", "partie", "parte")
 _KINDS = "|".join((*_CHAPTERS, *_SECTIONS, *_APPENDICES, *_PARTS))
-CHAPTER = re.compile(rf"\b(?P<kind>(?i:{_KINDS}))\s+(?P<name>\d+(?:\.\d+)*|[A-Z](?:\.\d+)*\b|[IVX]+\b)")
-NUMBERED = re.compile(  # "3.1 Tools", "Chapter 3: Tools", "A. Tables"; not "64-bit systems"
+CHAPTER = late(rf"\b(?P<kind>(?i:{_KINDS}))\s+(?P<name>\d+(?:\.\d+)*|[A-Z](?:\.\d+)*\b|[IVX]+\b)")
+NUMBERED = late(  # "3.1 Tools", "Chapter 3: Tools", "A. Tables"; not "64-bit systems"
     rf"^(?:(?P<kind>{_KINDS})\s+)?(?P<number>(?:\d+|[A-Z])(?:\.\d+)*)"
     r"(?:[.:)]|(?=[\s,–—]|-\s|$))",
     re.IGNORECASE,
 )
 _WRITTEN = "|".join(sorted(WORDS, key=len, reverse=True))
-SPELLED = re.compile(rf"\b(?P<kind>{_KINDS})\s+(?P<name>\w+(?:-\w+)?)", re.IGNORECASE)
-BEFORE_TITLE = re.compile(rf"(?:(?:\d+|[ivxlc]+|[a-z]|{_KINDS}|{_WRITTEN}) ){{0,6}}")  # at a page's top
+SPELLED = late(rf"\b(?P<kind>{_KINDS})\s+(?P<name>\w+(?:-\w+)?)", re.IGNORECASE)
+BEFORE_TITLE = late(rf"(?:(?:\d+|[ivxlc]+|[a-z]|{_KINDS}|{_WRITTEN}) ){{0,6}}")  # at a page's top
 LEAST_TITLE = 6  # letters; a shorter title is a word that a question has anyway
 
 

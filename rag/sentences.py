@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rag.late_patterns import late
+
 Span = tuple[int, int]  # start, end
 
 CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
@@ -13,20 +15,20 @@ MARKS = (
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4"
     "\u06e7\u06e8\u06ea-\u06ed"
 )
-MARK = re.compile(f"[{MARKS}]")
-RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufefc]")  # Hebrew, Arabic and their kin
+MARK = late(f"[{MARKS}]")
+RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufefc]")  # Hebrew, Arabic and their kin
 _LETTERS = rf"[^\W{CJK}]+(?:[{MARKS}]+[^\W{CJK}]*)*"
-WORD = re.compile(rf"[{CJK}]|{_LETTERS}(?:['’]{_LETTERS})*")
-ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)  # the same in ASCII, twice as fast
-IDEOGRAPH = re.compile(rf"[{CJK}]")
+WORD = late(rf"[{CJK}]|{_LETTERS}(?:['’]{_LETTERS})*")
+ASCII_WORD = late(r"\w+(?:'\w+)*", re.ASCII)  # the same in ASCII, twice as fast
+IDEOGRAPH = late(rf"[{CJK}]")
 FIRST_IDEOGRAPH = CJK[0]
-END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”）]*|[؟۔]+[\"'”’»)\]]*(?=\s|$)|\n[ \t]*\n")
-ABBREVIATION = re.compile(
+END = late(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”）]*|[؟۔]+[\"'”’»)\]]*(?=\s|$)|\n[ \t]*\n")
+ABBREVIATION = late(
     r"(?:\b(?i:e\.g|i\.e|cf|vs|etc|al|figs?|eqs?|secs?|ch|vol|nos?|pp?|dr|mr|mrs|ms|prof|st|resp|approx|ca)"
     r"|\b[A-Z])\.$"
 )
-CONTINUES = re.compile(r"\s+[a-zß-ÿ,;)]")
-STARTS_ANEW = re.compile(r"\s*(?:[A-Z0-9•\-–—*∙◦§(\[\"“‘]|[A-Z_]+\()")
+CONTINUES = late(r"\s+[a-zß-ÿ,;)]")
+STARTS_ANEW = late(r"\s*(?:[A-Z0-9•\-–—*∙◦§(\[\"“‘]|[A-Z_]+\()")
 SHORT_LINE = 0.7  # of the longest line: a line that ends before it ends a paragraph, heading or item
 LONGEST_WORDS = 80
 

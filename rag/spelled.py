@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rag.late_patterns import late
+
 _ENGLISH = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
@@ -73,9 +75,9 @@ _SINGLE = dict(_words()) | {"eins": 1, "une": 1, "una": 1}
 _NUMBERS = {word: number for word, number in _words() if word not in _MISLEADING} | SCALES
 WORDS = frozenset(part for word, _ in _words() for part in word.split("-"))  # what a spelled number is made of
 _ANY = "|".join(sorted(_NUMBERS, key=len, reverse=True)).replace("-", r"[-‑ ]")
-_RUN = re.compile(rf"\b(?:{_ANY})(?:(?:[\s-]+(?:and|und|et|y))?[\s-]+(?:{_ANY}))*\b", re.IGNORECASE)
-_WORD = re.compile(rf"\b(?:{_ANY})\b", re.IGNORECASE)
-_LETTERS = re.compile(r"[^\W\d_]+")
+_RUN = late(rf"\b(?:{_ANY})(?:(?:[\s-]+(?:and|und|et|y))?[\s-]+(?:{_ANY}))*\b", re.IGNORECASE)
+_WORD = late(rf"\b(?:{_ANY})\b", re.IGNORECASE)
+_LETTERS = late(r"[^\W\d_]+")
 _FIRST = frozenset(word.split("-")[0] for word in _NUMBERS)  # looked up first: the patterns are slow
 
 

@@ -8,6 +8,7 @@ from collections.abc import Set
 from itertools import islice
 
 from rag.compared import content
+from rag.late_patterns import late
 from rag.sentences import WORD, Span
 
 _SAYS = r"(?:says?|said|states?|stated|reads?|explains?|notes?|besagt|sagt|schreibt|dit|indique|précise)"
@@ -20,32 +21,30 @@ _LINK = (
     r"(?:yes|so|thus|therefore|hence|also|finally|furthermore|additionally|moreover|in (?:short|summary|conclusion)"
     r"|in other words|in this case|for (?:example|instance)|specifically|note that|ja|kurz|außerdem|oui|donc|en bref)"
 )
-INTRODUCTION = re.compile(
+INTRODUCTION = late(
     rf"\W*(?:{_LINK}\b\W*(?=\w))?"
     rf"(?:(?:according to|as per|laut|gemäß|selon|d['’]après)\b[^.,;:\n]{{1,60}},"
     rf"|(?:as )?(?:(?:the|this|das|der|le|la)\s+)?(?:\w+\s+){{0,3}}{_TEXT}\b(?:\s+\w+){{0,2}}\s+{_SAYS}\b"
     rf"(?:\s+(?:that|dass|que)\b|\s*[,:]))?\W*(?:(?:it|they|es|sie|ils?|elles?)\b\W*)?",
     re.IGNORECASE,
 )
-TURNS = re.compile(
+TURNS = late(
     r"\b(?:no|not|none|never|nothing|nowhere|neither|nor|cannot|without|unless|except|only|hardly|rarely|false|wrong"
     r"|kein\w*|nicht|nichts|nie|niemals|ohne|nur|außer|pas|jamais|aucune?|sans|sauf|seulement)\b|n['’]t\b",
     re.IGNORECASE,
 )
-DENIES = re.compile(
+DENIES = late(
     r"\b(?:no|not|never|cannot|neither|nor|rather than|instead of|unlike|as opposed to|kein\w*|nicht|nie|niemals|statt"
     r"|pas|jamais|aucune?|plutôt que|au lieu d[eu])\b|n['’]t\b",
     re.IGNORECASE,
 )
 # "2.4.3 General Options" and "2.4 Options" say nothing; "2.5 litres of oil" and "2.5 GHz" do.
-HEADING = re.compile(
-    r"\s*(?:\d+(?:\.\d+){2,}\.?\s|\d+\.\d+\.?\s+(?=[A-ZÀ-ÞΑ-ΩА-Я][^\W\d_A-Z]{2}))(?:[^.!?]|\.(?=\d))*$"
-)
+HEADING = late(r"\s*(?:\d+(?:\.\d+){2,}\.?\s|\d+\.\d+\.?\s+(?=[A-ZÀ-ÞΑ-ΩА-Я][^\W\d_A-Z]{2}))(?:[^.!?]|\.(?=\d))*$")
 NAMING = "function|command|option|variable|operator|keyword|method|macro|package|class|environment|parameter"
 # What a claim speaks of by name: in code's writing, or with a capital behind the word for what it is.
-SUBJECT = re.compile(rf"\b(?:{NAMING})s?\s+[`'\"“]?([A-Z]\w*)|\b(\w*[a-z][A-Z]\w*|\w+_\w+)\b")
+SUBJECT = late(rf"\b(?:{NAMING})s?\s+[`'\"“]?([A-Z]\w*)|\b(\w*[a-z][A-Z]\w*|\w+_\w+)\b")
 DENIED_WORDS = 3  # behind it
-CLAUSE = re.compile(r"[.,;:!?()]|[–—]")
+CLAUSE = late(r"[.,;:!?()]|[–—]")
 
 
 def introduced(claim: str) -> int:
