@@ -1,4 +1,4 @@
-"""The wheel carries everything: built (kernels that run everywhere only), installed elsewhere, run outside the checkout."""
+"""The wheel carries everything: built (of the kernels what runs everywhere), installed elsewhere, run from there."""
 
 from __future__ import annotations
 
