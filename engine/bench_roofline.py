@@ -130,9 +130,8 @@ def matrix_rates(threads: int) -> tuple[float, float]:
         a = torch.randint(-127, 127, (_ROWS, _INNER), dtype=torch.int8)
         b = torch.randint(-127, 127, (_INNER, _COLUMNS), dtype=torch.int8)
         halves, other = a.to(torch.bfloat16), b.to(torch.bfloat16)
-        return matrix_rate(lambda rows: torch._int_mm(a[:rows], b)), matrix_rate(
-            lambda rows: torch.mm(halves[:rows], other)
-        )
+        int8 = matrix_rate(lambda rows: torch._int_mm(a[:rows], b))
+        return int8, matrix_rate(lambda rows: torch.mm(halves[:rows], other))
     finally:
         torch.set_num_threads(before)
 

@@ -23,7 +23,7 @@ from rag.pdf import inspect
 from rag.pdf.client import Limits
 from rag.protocols import Cancelled, Embedder, OnProgress
 from rag.types import Document, DocumentId, Hit, IngestProgress, Renewed
-from rag.window_vectors import Portions, Turns, embed_windows, incomplete
+from rag.window_vectors import CompletionOrder, Portions, embed_windows, incomplete
 
 WAITING = ("no_space", "library")  # errors that say nothing about the file: its import can be gone on with
 VectorUse = Literal["wait", "if_loaded", "never"]
@@ -125,9 +125,9 @@ class Library(Collections):
         cancelled: Cancelled | None = None,
         first: Sequence[DocumentId] = (),
     ) -> None:
-        """Completes every document that is not in the trash, imports and vectors, in the order that `Turns` tells."""
-        for document in (turns := Turns(self.documents, first)):
-            gives_way = partial(turns.give_way, document)
+        """Completes every document that is not in the trash, imports and vectors; see `CompletionOrder`."""
+        for document in (order := CompletionOrder(self.documents, first)):
+            gives_way = partial(order.give_way, document)
             self._complete(replace(self._job(document, on_progress, cancelled), gives_way=gives_way))
 
     def embed(

@@ -66,7 +66,7 @@ def incomplete(document: Document) -> bool:
     return document.state == "importing" or not document.embedded
 
 
-class Turns:
+class CompletionOrder:
     """Documents to complete, one after the other: those of `first`, then the others, short ones first.
 
     documents: asked again before each one, and while one is at work: what comes in meanwhile goes before what is
